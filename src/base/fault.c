@@ -1,0 +1,182 @@
+/*
+ * See fault.h. The plan is read once, on the first passage; passages are counted under a mutex, which
+ * only a process with a plan ever takes.
+ */
+
+#include "base/fault.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/compiler.h"
+#include "base/mutex.h"
+
+enum fault_kind { FAULT_ERRNO, FAULT_SHORT, FAULT_KILL, FAULT_HANG };
+
+struct fault_word {
+	const char *word;
+	enum fault_kind kind;
+	int code;
+};
+
+struct fault_rule {
+	char name[48];
+	uint64_t at; /* 0: every passage */
+	uint64_t passages;
+	const struct fault_word *word;
+};
+
+static const struct fault_word words[] = {
+	{"ENOSPC", FAULT_ERRNO, ENOSPC}, {"EIO", FAULT_ERRNO, EIO},
+	{"EINTR", FAULT_ERRNO, EINTR},   {"EAGAIN", FAULT_ERRNO, EAGAIN},
+	{"EMFILE", FAULT_ERRNO, EMFILE}, {"ENOMEM", FAULT_ERRNO, ENOMEM},
+	{"EACCES", FAULT_ERRNO, EACCES}, {"short", FAULT_SHORT, 0},
+	{"kill", FAULT_KILL, 0},         {"hang", FAULT_HANG, 0},
+};
+
+static struct stasis_mutex plan_mutex = STASIS_MUTEX_INITIALIZER;
+static struct fault_rule rules[8] GUARDED_BY(plan_mutex);
+static size_t rule_count GUARDED_BY(plan_mutex);
+static pthread_once_t plan_once = PTHREAD_ONCE_INIT;
+static bool plan_is_present; /* written once, by plan_read */
+
+static const struct fault_word *word_find(const char *text)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(words); i++) {
+		if (strcmp(words[i].word, text) == 0)
+			return &words[i];
+	}
+	return NULL;
+}
+
+/* A wrong plan would make a test pass for nothing: it ends the process at once. */
+NORETURN static void plan_refuse(const char *item)
+{
+	static const char head[] = "stasis: error: fault: STASIS_FAULT is not name[:N]=kind near: ";
+
+	(void)!write(STDERR_FILENO, head, sizeof(head) - 1);
+	(void)!write(STDERR_FILENO, item, strlen(item));
+	(void)!write(STDERR_FILENO, "\n", 1);
+	_exit(70);
+}
+
+static void rule_parse(char *item) REQUIRES(plan_mutex)
+{
+	struct fault_rule *rule = &rules[rule_count];
+	char *kind = strchr(item, '=');
+	char *number;
+
+	if (!kind || rule_count == ARRAY_COUNT(rules))
+		plan_refuse(item);
+	*kind++ = '\0';
+	number = strchr(item, ':');
+	if (number)
+		*number++ = '\0';
+	rule->at = !number ? 1 : strcmp(number, "*") == 0 ? 0 : strtoull(number, NULL, 10);
+	rule->word = word_find(kind);
+	if (!rule->word || strlen(item) >= sizeof(rule->name))
+		plan_refuse(item);
+	memcpy(rule->name, item, strlen(item) + 1);
+	rule_count++;
+}
+
+static void plan_read(void)
+{
+	const char *plan = getenv("STASIS_FAULT");
+	char *copy;
+	char *rest = NULL;
+
+	if (!plan || !*plan)
+		return;
+	copy = strdup(plan);
+	if (!copy)
+		plan_refuse(plan);
+	stasis_mutex_lock(&plan_mutex);
+	for (char *item = strtok_r(copy, ",", &rest); item; item = strtok_r(NULL, ",", &rest))
+		rule_parse(item);
+	stasis_mutex_unlock(&plan_mutex);
+	free(copy);
+	plan_is_present = true;
+}
+
+static const struct fault_word *passage_count(const char *name, uint64_t *ret_passage)
+{
+	const struct fault_word *hit = NULL;
+
+	stasis_mutex_lock(&plan_mutex);
+	for (size_t i = 0; i < rule_count; i++) {
+		struct fault_rule *rule = &rules[i];
+
+		if (strcmp(rule->name, name) != 0)
+			continue;
+		rule->passages++;
+		if (!hit && (rule->at == 0 || rule->at == rule->passages)) {
+			hit = rule->word;
+			*ret_passage = rule->passages;
+		}
+	}
+	stasis_mutex_unlock(&plan_mutex);
+	return hit;
+}
+
+static void hit_log(const char *name, uint64_t passage, const char *word)
+{
+	const char *path = getenv("STASIS_FAULT_LOG");
+	char line[96];
+	int fd;
+
+	if (!path)
+		return;
+	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return;
+	(void)snprintf(line, sizeof(line), "%s:%llu=%s\n", name, (unsigned long long)passage, word);
+	(void)!write(fd, line, strlen(line));
+	(void)close(fd);
+}
+
+static int fault_do(const struct fault_word *word, size_t *io_bytes)
+{
+	switch (word->kind) {
+	case FAULT_ERRNO:
+		return word->code;
+	case FAULT_SHORT:
+		if (io_bytes && *io_bytes > 1)
+			*io_bytes = *io_bytes / 2;
+		return 0;
+	case FAULT_KILL:
+		(void)kill(getpid(), SIGKILL);
+		break;
+	case FAULT_HANG:
+		break;
+	}
+	for (;;)
+		(void)pause();
+}
+
+int stasis_fault_point_io(const char *name, size_t *io_bytes)
+{
+	const struct fault_word *word;
+	uint64_t passage = 0;
+
+	(void)pthread_once(&plan_once, plan_read);
+	if (!plan_is_present)
+		return 0;
+	word = passage_count(name, &passage);
+	if (!word)
+		return 0;
+	hit_log(name, passage, word->word);
+	return fault_do(word, io_bytes);
+}
+
+int stasis_fault_point(const char *name)
+{
+	return stasis_fault_point_io(name, NULL);
+}

@@ -1,0 +1,26 @@
+#ifndef STASIS_BASE_FAULT_H
+#define STASIS_BASE_FAULT_H
+
+/*
+ * Fault points: named places where a test makes us fail. The environment variable STASIS_FAULT holds a
+ * list `name[:N]=kind[,…]`: the N-th passage (1 where N is missing, `*` for every one) through the point
+ * `name` of this process fails as `kind` says:
+ *
+ *     ENOSPC EIO EINTR EAGAIN EMFILE ENOMEM EACCES   the call fails with that error
+ *     short                                          a read or write moves only part
+ *     kill                                           SIGKILL to ourselves
+ *     hang                                           sleeps for ever
+ *
+ * With no variable a point costs one load. STASIS_FAULT_LOG names a file to which each fault that was
+ * reached appends a line "name:N=kind", so that a test knows that it was.
+ */
+
+#include <stddef.h>
+
+/* Passes through a point: 0, or the errno with which the call is to fail. Kills or hangs by itself. */
+int stasis_fault_point(const char *name);
+
+/* As above for a transfer of `bytes`: may shorten it to at least 1 byte through *io_bytes. */
+int stasis_fault_point_io(const char *name, size_t *io_bytes);
+
+#endif

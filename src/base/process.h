@@ -1,0 +1,49 @@
+#ifndef STASIS_BASE_PROCESS_H
+#define STASIS_BASE_PROCESS_H
+
+/*
+ * A process held for good: pid, start time and pidfd together, so that a pid that was given to another
+ * process in the meantime is noticed. Any thread.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+
+struct stasis_process {
+	pid_t pid;
+	int pidfd;            /* -1: empty */
+	uint64_t start_ticks; /* field 22 of /proc/PID/stat: clock ticks since boot */
+};
+
+#define STASIS_PROCESS_EMPTY                                                                       \
+	{                                                                                          \
+		.pidfd = -1                                                                        \
+	}
+
+/*
+ * Refuses, each with its own line: pid 0 or negative, our own pid, a thread id (naming its leader), a
+ * process that does not exist or is a zombie.
+ */
+NODISCARD int stasis_process_open(pid_t pid, struct stasis_process *ret_process,
+				  struct stasis_error *err);
+void stasis_process_close(struct stasis_process *process);
+
+static inline void cleanup_process(struct stasis_process *process)
+{
+	stasis_process_close(process);
+}
+
+/* The same process, and not yet a zombie. */
+bool stasis_process_is_alive(const struct stasis_process *process);
+
+/* The start time of whatever has this pid now. False: nothing has. */
+NODISCARD bool stasis_process_start_ticks(pid_t pid, uint64_t *ret_start_ticks);
+
+/* A number of kibibytes from /proc/PID/status by its key, such as "RssAnon:"; false: not there. */
+NODISCARD bool stasis_process_status_kib(pid_t pid, const char *key, uint64_t *ret_kib);
+
+#endif
