@@ -35,17 +35,24 @@ static void u64_put(uint8_t *at, uint64_t value)
  * and the digest of its bytes (16). The long input is digested in one call, which is what XXH3 is fastest
  * at, and needs no streaming state.
  */
-struct stasis_digest stasis_digest_chunk(const struct stasis_id *extent, uint64_t chunk_index,
-					 const void *data, size_t bytes)
+struct stasis_digest stasis_digest_placed(const struct stasis_id *extent, uint64_t chunk_index,
+					  const struct stasis_digest *content, size_t bytes)
 {
-	struct stasis_digest content = stasis_digest_of(data, bytes);
 	uint8_t place[48];
 
 	memcpy(place, extent->bytes, 16);
 	u64_put(place + 16, chunk_index);
 	u64_put(place + 24, bytes);
-	memcpy(place + 32, content.bytes, 16);
+	memcpy(place + 32, content->bytes, 16);
 	return stasis_digest_of(place, sizeof(place));
+}
+
+struct stasis_digest stasis_digest_chunk(const struct stasis_id *extent, uint64_t chunk_index,
+					 const void *data, size_t bytes)
+{
+	struct stasis_digest content = stasis_digest_of(data, bytes);
+
+	return stasis_digest_placed(extent, chunk_index, &content, bytes);
 }
 
 bool stasis_digest_equal(const struct stasis_digest *a, const struct stasis_digest *b)

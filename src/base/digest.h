@@ -26,6 +26,10 @@ struct stasis_digest stasis_digest_of(const void *data, size_t bytes);
 struct stasis_digest stasis_digest_chunk(const struct stasis_id *extent, uint64_t chunk_index,
 					 const void *data, size_t bytes);
 
+/* The same from the digest of the bytes alone, where that is known already (runs of zeros). */
+struct stasis_digest stasis_digest_placed(const struct stasis_id *extent, uint64_t chunk_index,
+					  const struct stasis_digest *content, size_t bytes);
+
 bool stasis_digest_equal(const struct stasis_digest *a, const struct stasis_digest *b);
 const char *stasis_digest_format(const struct stasis_digest *digest,
 				 char text[STASIS_DIGEST_TEXT_BYTES]);
