@@ -89,7 +89,7 @@ static void rule_parse(char *item) REQUIRES(plan_mutex)
 
 static void plan_read(void)
 {
-	const char *plan = getenv("STASIS_FAULT");
+	const char *plan = secure_getenv("STASIS_FAULT");
 	char *copy;
 	char *rest = NULL;
 
@@ -128,7 +128,7 @@ static const struct fault_word *passage_count(const char *name, uint64_t *ret_pa
 
 static void hit_log(const char *name, uint64_t passage, const char *word)
 {
-	const char *path = getenv("STASIS_FAULT_LOG");
+	const char *path = secure_getenv("STASIS_FAULT_LOG");
 	char line[96];
 	int fd;
 

@@ -7,6 +7,7 @@
  * close-on-exec. Any thread.
  */
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -57,6 +58,12 @@ NODISCARD int stasis_dir_sync(int dir_fd, const char *name, struct stasis_error 
  */
 NODISCARD int stasis_dir_rename_exclusive(int old_dir_fd, const char *old_name, int new_dir_fd,
 					  const char *new_name, struct stasis_error *err);
+
+/*
+ * The next entry but "." and ".."; NULL at the end (errno 0) or after an error (errno set). One thread
+ * may read a stream at a time.
+ */
+struct dirent *stasis_dir_next(DIR *dir);
 
 /* Removes a directory and all in it; never follows symlinks. Missing is no error. */
 NODISCARD int stasis_tree_remove(int dir_fd, const char *name, struct stasis_error *err);

@@ -48,6 +48,18 @@ int stasis_dir_rename_exclusive(int old_dir_fd, const char *old_name, int new_di
 	return 0;
 }
 
+struct dirent *stasis_dir_next(DIR *dir)
+{
+	struct dirent *entry;
+
+	do {
+		errno = 0;
+		/* glibc's readdir is safe for as long as each stream has one reader. */
+		entry = readdir(dir); /* NOLINT(concurrency-mt-unsafe) */
+	} while (entry && (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0));
+	return entry;
+}
+
 static int tree_empty(int dir_fd, unsigned int depth);
 
 static int entry_remove(int dir_fd, const char *name, unsigned int depth)
@@ -84,16 +96,14 @@ static int tree_empty(int dir_fd, unsigned int depth)
 		errno = code;
 		return code;
 	}
-	for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir)) {
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
+	for (struct dirent *entry = stasis_dir_next(dir); entry; entry = stasis_dir_next(dir)) {
 		code = entry_remove(dir_fd, entry->d_name, depth);
 		if (code) {
 			errno = code;
 			return code;
 		}
 	}
-	return 0;
+	return errno; /* 0 at the end, else why the directory could not be read on */
 }
 
 int stasis_tree_remove(int dir_fd, const char *name, struct stasis_error *err)
