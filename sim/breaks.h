@@ -40,7 +40,7 @@
 	X(custom_sizes_change, "an extent has another size at restore than at checkpoint") \
 	X(custom_damage_is_hidden, "damaged state written at a restore is not noticed") \
 	X(custom_wrong_stream, "the streams of a custom operation belong to the first GPU") \
-	X(tid_unchecked, "a thread id is taken for its process")
+	X(tid_refused, "a thread id does not stand for its process")
 /* clang-format on */
 
 #endif

@@ -8,7 +8,7 @@
  * is free again, and what travels with an export descriptor stays taken as long as that is open
  * anywhere. Each process has one account a GPU for what is its own; a claim is an account by itself.
  *
- * Any thread; none of this takes a lock of the core.
+ * Devices are physical ones. Any thread; none of this takes a lock of the core.
  */
 
 #include <stdbool.h>
@@ -18,6 +18,13 @@
 #include "driver/abi.h"
 
 #include "compiler.h"
+
+/*
+ * For programs that only look: takes the machine as it finds it, whatever the environment says. Call it
+ * before anything else here. False: there is none in that directory.
+ */
+NODISCARD bool sim_machine_observe(void);
+int sim_machine_device_count(void);
 
 /* From cuInit: the process is known to the machine. Safe to call again. */
 NODISCARD CUresult sim_machine_join(void);
@@ -41,8 +48,8 @@ uint64_t sim_machine_free_bytes(int device);
 uint64_t sim_machine_own_bytes(int device);
 uint64_t sim_machine_process_bytes(pid_t pid, int device);
 
-/* Whether any live process, but for the one named, has joined. */
-bool sim_machine_is_used_by_others(pid_t but_pid);
+/* Whether a live process has joined and not left. */
+bool sim_machine_is_used(void);
 
 /*
  * Checkpoint: closes every descriptor of the machine, which gives all of our own account back; the
