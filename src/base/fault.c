@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -28,7 +29,8 @@ struct fault_word {
 
 struct fault_rule {
 	char name[48];
-	uint64_t at; /* 0: every passage */
+	uint64_t first; /* the passages that fail: from first to last */
+	uint64_t last;
 	uint64_t passages;
 	const struct fault_word *word;
 };
@@ -45,7 +47,8 @@ static struct stasis_mutex plan_mutex = STASIS_MUTEX_INITIALIZER;
 static struct fault_rule rules[8] GUARDED_BY(plan_mutex);
 static size_t rule_count GUARDED_BY(plan_mutex);
 static pthread_once_t plan_once = PTHREAD_ONCE_INIT;
-static bool plan_is_present; /* written once, by plan_read */
+static bool plan_is_present; /* both written once, by plan_read */
+static bool trace_is_wanted;
 
 static const struct fault_word *word_find(const char *text)
 {
@@ -67,6 +70,20 @@ NORETURN static void plan_refuse(const char *item)
 	_exit(70);
 }
 
+/* "3", "3-40" or "*". */
+static bool passages_parse(const char *text, struct fault_rule *rule)
+{
+	char *end = NULL;
+
+	rule->first = 1;
+	rule->last = UINT64_MAX;
+	if (strcmp(text, "*") == 0)
+		return true;
+	rule->first = strtoull(text, &end, 10);
+	rule->last = *end == '-' ? strtoull(end + 1, &end, 10) : rule->first;
+	return *end == '\0' && rule->first > 0 && rule->last >= rule->first;
+}
+
 static void rule_parse(char *item) REQUIRES(plan_mutex)
 {
 	struct fault_rule *rule = &rules[rule_count];
@@ -79,9 +96,9 @@ static void rule_parse(char *item) REQUIRES(plan_mutex)
 	number = strchr(item, ':');
 	if (number)
 		*number++ = '\0';
-	rule->at = !number ? 1 : strcmp(number, "*") == 0 ? 0 : strtoull(number, NULL, 10);
 	rule->word = word_find(kind);
-	if (!rule->word || strlen(item) >= sizeof(rule->name))
+	if (!rule->word || strlen(item) >= sizeof(rule->name) ||
+	    !passages_parse(number ? number : "1", rule))
 		plan_refuse(item);
 	memcpy(rule->name, item, strlen(item) + 1);
 	rule_count++;
@@ -93,6 +110,7 @@ static void plan_read(void)
 	char *copy;
 	char *rest = NULL;
 
+	trace_is_wanted = secure_getenv("STASIS_FAULT_TRACE") != NULL;
 	if (!plan || !*plan)
 		return;
 	copy = strdup(plan);
@@ -117,7 +135,7 @@ static const struct fault_word *passage_count(const char *name, uint64_t *ret_pa
 		if (strcmp(rule->name, name) != 0)
 			continue;
 		rule->passages++;
-		if (!hit && (rule->at == 0 || rule->at == rule->passages)) {
+		if (!hit && rule->passages >= rule->first && rule->passages <= rule->last) {
 			hit = rule->word;
 			*ret_passage = rule->passages;
 		}
@@ -126,10 +144,12 @@ static const struct fault_word *passage_count(const char *name, uint64_t *ret_pa
 	return hit;
 }
 
-static void hit_log(const char *name, uint64_t passage, const char *word)
+/* One line at the end of the file that the environment names, whole even when processes share it. */
+FORMAT(2, 3) static void line_append(const char *variable, const char *format, ...)
 {
-	const char *path = secure_getenv("STASIS_FAULT_LOG");
+	const char *path = secure_getenv(variable);
 	char line[96];
+	va_list arguments;
 	int fd;
 
 	if (!path)
@@ -137,7 +157,9 @@ static void hit_log(const char *name, uint64_t passage, const char *word)
 	fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return;
-	(void)snprintf(line, sizeof(line), "%s:%llu=%s\n", name, (unsigned long long)passage, word);
+	va_start(arguments, format);
+	(void)vsnprintf(line, sizeof(line), format, arguments);
+	va_end(arguments);
 	(void)!write(fd, line, strlen(line));
 	(void)close(fd);
 }
@@ -167,12 +189,15 @@ int stasis_fault_point_io(const char *name, size_t *io_bytes)
 	uint64_t passage = 0;
 
 	(void)pthread_once(&plan_once, plan_read);
+	if (trace_is_wanted)
+		line_append("STASIS_FAULT_TRACE", "%d point %s\n", (int)getpid(), name);
 	if (!plan_is_present)
 		return 0;
 	word = passage_count(name, &passage);
 	if (!word)
 		return 0;
-	hit_log(name, passage, word->word);
+	line_append("STASIS_FAULT_LOG", "%s:%llu=%s\n", name, (unsigned long long)passage,
+		    word->word);
 	return fault_do(word, io_bytes);
 }
 

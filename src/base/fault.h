@@ -3,16 +3,18 @@
 
 /*
  * Fault points: named places where a test makes us fail. The environment variable STASIS_FAULT holds a
- * list `name[:N]=kind[,…]`: the N-th passage (1 where N is missing, `*` for every one) through the point
- * `name` of this process fails as `kind` says:
+ * list `name[:N]=kind[,…]`: the N-th passage (1 where N is missing, N-M for a run of them, `*` for every
+ * one) through the point `name` of this process fails as `kind` says:
  *
  *     ENOSPC EIO EINTR EAGAIN EMFILE ENOMEM EACCES   the call fails with that error
  *     short                                          a read or write moves only part
  *     kill                                           SIGKILL to ourselves
  *     hang                                           sleeps for ever
  *
- * With no variable a point costs one load. STASIS_FAULT_LOG names a file to which each fault that was
- * reached appends a line "name:N=kind", so that a test knows that it was.
+ * With no variable a point costs one call. STASIS_FAULT_LOG names a file to which each fault that was
+ * reached appends a line "name:N=kind", so that a test knows that it was. STASIS_FAULT_TRACE names a file
+ * to which every passage through a point appends a line "PID point name": the list from which tables of
+ * faults are made.
  */
 
 #include <stddef.h>
