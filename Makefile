@@ -2,7 +2,7 @@
 # Works from any folder: make -C DIR, make -f DIR/Makefile. `make help` lists what there is.
 
 # The folder of this file; it may hold spaces, which $(abspath) would split at.
-ROOT := $(shell f='$(MAKEFILE_LIST)'; cd "$$(dirname "$${f\# }")" && pwd)
+ROOT := $(shell cd "$$(dirname "$$(printf '%s' '$(MAKEFILE_LIST)' | sed 's/^ //')")" && pwd)
 PREFIX ?= /usr/local
 DESTDIR ?=
 

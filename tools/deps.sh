@@ -12,6 +12,8 @@ HEADERS="$DEPS/cuda-headers"
 # 13.4 brought CustomStorage; one release before it shows that the declarations fit older headers too.
 HEADER_VERSIONS=('nvidia-cuda-runtime>=13.4,<14' 'nvidia-cuda-runtime==13.0.*')
 
+# The two arrays are read through a name reference, which shellcheck does not follow.
+# shellcheck disable=SC2034
 # package and how to see that it is there: a command, or a library with its static archive
 REQUIRED=(
 	'gcc cc|gcc|clang'
@@ -25,6 +27,7 @@ REQUIRED=(
 	'libxxhash-dev lib:libxxhash'
 	'libcmocka-dev lib:cmocka'
 )
+# shellcheck disable=SC2034
 # without these something is skipped, with its reason
 OPTIONAL=(
 	'git git'
