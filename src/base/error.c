@@ -2,6 +2,7 @@
  * See error.h. No allocation, any thread.
  */
 
+#define STASIS_ERROR_C
 #include "base/error.h"
 
 #include <errno.h>

@@ -97,7 +97,7 @@ static void rule_parse(char *item) REQUIRES(plan_mutex)
 	if (number)
 		*number++ = '\0';
 	rule->word = word_find(kind);
-	if (!rule->word || strlen(item) >= sizeof(rule->name) ||
+	if (!rule->word || !*item || strlen(item) >= sizeof(rule->name) ||
 	    !passages_parse(number ? number : "1", rule))
 		plan_refuse(item);
 	memcpy(rule->name, item, strlen(item) + 1);

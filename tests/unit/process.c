@@ -1,0 +1,186 @@
+/*
+ * Description: a process is held by pid, start time and pidfd; pid 0, our own pid, a thread id, a dead
+ * pid and a zombie are each refused with their own line.
+ */
+
+#include "unit.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "base/process.h"
+
+/* A child that waits until it is killed, or until we are gone. */
+static pid_t child_start(void)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			(void)pause();
+	}
+	return pid;
+}
+
+static void child_end(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+static void living_process_is_held(void **state)
+{
+	CLEANUP(process) struct stasis_process process = STASIS_PROCESS_EMPTY;
+	struct stasis_error err = STASIS_ERROR_INIT;
+	uint64_t start_ticks = 0;
+	pid_t pid = child_start();
+
+	(void)state;
+	assert_done(stasis_process_open(pid, &process, &err), &err);
+	assert_int_equal(process.pid, pid);
+	assert_true(stasis_process_start_ticks(pid, &start_ticks));
+	assert_true(start_ticks == process.start_ticks);
+	assert_true(stasis_process_is_alive(&process));
+	child_end(pid);
+	assert_false(stasis_process_is_alive(&process));
+	assert_false(stasis_process_start_ticks(pid, &start_ticks));
+}
+
+static void numbers_that_are_no_process_are_refused(void **state)
+{
+	struct stasis_process process = STASIS_PROCESS_EMPTY;
+	struct stasis_error zero = STASIS_ERROR_INIT;
+	struct stasis_error negative = STASIS_ERROR_INIT;
+	struct stasis_error own = STASIS_ERROR_INIT;
+
+	(void)state;
+	assert_refused(stasis_process_open(0, &process, &zero), &zero, STASIS_REFUSED,
+		       "not a process id");
+	assert_refused(stasis_process_open(-7, &process, &negative), &negative, STASIS_REFUSED,
+		       "not a process id");
+	assert_refused(stasis_process_open(getpid(), &process, &own), &own, STASIS_REFUSED,
+		       "itself");
+	assert_int_equal(process.pidfd, -1);
+}
+
+static void dead_process_is_refused(void **state)
+{
+	struct stasis_process process = STASIS_PROCESS_EMPTY;
+	struct stasis_error err = STASIS_ERROR_INIT;
+	pid_t pid = child_start();
+
+	(void)state;
+	child_end(pid);
+	assert_refused(stasis_process_open(pid, &process, &err), &err, STASIS_REFUSED,
+		       "No such process");
+	assert_int_equal(process.pidfd, -1);
+}
+
+static void zombie_is_refused(void **state)
+{
+	struct stasis_process process = STASIS_PROCESS_EMPTY;
+	struct stasis_error err = STASIS_ERROR_INIT;
+	siginfo_t info;
+	pid_t pid = child_start();
+
+	(void)state;
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	/* waits for the end and leaves the zombie */
+	assert_int_equal(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	assert_refused(stasis_process_open(pid, &process, &err), &err, STASIS_REFUSED, "has ended");
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+struct idler {
+	int ready[2];
+	int end[2];
+};
+
+static void *idle(void *argument)
+{
+	struct idler *idler = argument;
+	pid_t tid = (pid_t)syscall(SYS_gettid);
+	char byte;
+
+	assert_int_equal(write(idler->ready[1], &tid, sizeof(tid)), sizeof(tid));
+	(void)!read(idler->end[0], &byte, 1);
+	return NULL;
+}
+
+static void thread_is_refused_naming_its_leader(void **state)
+{
+	struct stasis_process process = STASIS_PROCESS_EMPTY;
+	struct stasis_error err = STASIS_ERROR_INIT;
+	struct idler idler;
+	pthread_t thread;
+	char leader[32];
+	pid_t tid = 0;
+
+	(void)state;
+	assert_int_equal(pipe(idler.ready), 0);
+	assert_int_equal(pipe(idler.end), 0);
+	assert_int_equal(pthread_create(&thread, NULL, idle, &idler), 0);
+	assert_int_equal(read(idler.ready[0], &tid, sizeof(tid)), sizeof(tid));
+	(void)snprintf(leader, sizeof(leader), "process %d", (int)getpid());
+	assert_refused(stasis_process_open(tid, &process, &err), &err, STASIS_REFUSED, leader);
+	assert_int_equal(close(idler.end[1]), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
+static void odd_names_do_not_shift_the_fields(void **state)
+{
+	CLEANUP(process) struct stasis_process process = STASIS_PROCESS_EMPTY;
+	struct stasis_error err = STASIS_ERROR_INIT;
+	uint64_t start_ticks = 0;
+	int ready[2];
+	char byte = 0;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(ready), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		(void)prctl(PR_SET_NAME, "a) Z 1 (b");
+		(void)!write(ready[1], "r", 1);
+		for (;;)
+			(void)pause();
+	}
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	assert_done(stasis_process_open(pid, &process, &err), &err);
+	assert_true(stasis_process_start_ticks(getpid(), &start_ticks));
+	assert_true(process.start_ticks >= start_ticks);
+	child_end(pid);
+}
+
+static void status_numbers_are_found_by_key(void **state)
+{
+	uint64_t kib = 0;
+
+	(void)state;
+	assert_true(stasis_process_status_kib(getpid(), "RssAnon:", &kib));
+	assert_true(kib > 0);
+	assert_false(stasis_process_status_kib(getpid(), "NoSuchKey:", &kib));
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(living_process_is_held),
+		cmocka_unit_test(numbers_that_are_no_process_are_refused),
+		cmocka_unit_test(dead_process_is_refused),
+		cmocka_unit_test(zombie_is_refused),
+		cmocka_unit_test(thread_is_refused_naming_its_leader),
+		cmocka_unit_test(odd_names_do_not_shift_the_fields),
+		cmocka_unit_test(status_numbers_are_found_by_key),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
