@@ -11,9 +11,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
 c_files() {
-	git ls-files -co --exclude-standard '*.c' '*.h' | while IFS= read -r f; do
-		[ -f "$f" ] && printf '%s\n' "$f"
-	done
+	"$ROOT/tools/sources" .c .h
 }
 
 # clang-format's output differs between its releases, so only the one that the project uses is asked.
@@ -66,8 +64,7 @@ check_cppcheck() {
 
 check_shellcheck() {
 	need shellcheck
-	git ls-files -co --exclude-standard | while IFS= read -r f; do
-		[ -f "$f" ] || continue
+	"$ROOT/tools/sources" | while IFS= read -r f; do
 		case $f in
 		*.sh) printf '%s\n' "$f" ;;
 		*) head -c 64 "$f" 2>/dev/null | head -1 | grep -qaE '^#!.*\b(ba)?sh$' && printf '%s\n' "$f" ;;
