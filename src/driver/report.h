@@ -46,16 +46,30 @@ struct stasis_driver_report {
 	struct stasis_gpu gpus[STASIS_DEVICES_MAX];
 };
 
-/* Makes a context of ours (about half a GiB of GPU memory) for a moment on each GPU where there is none. */
 enum stasis_report_depth {
-	STASIS_REPORT_PLAIN,
-	STASIS_REPORT_FREE_BYTES, /* a GPU where that fails has no has_free_bytes; no error */
+	STASIS_REPORT_PLAIN,      /* makes no context */
+	STASIS_REPORT_FREE_BYTES, /* stasis_device_free_bytes on each; where it fails, has_free_bytes
+				     is false, and that is no error */
 };
 
+/* *ret_report is large: better static or on the heap. Written, not wholly, on failure too. */
 NODISCARD int stasis_driver_report_read(const struct stasis_driver *driver,
 					enum stasis_report_depth depth,
 					struct stasis_driver_report *ret_report,
 					struct stasis_error *err);
+
+/* One GPU, without has_free_bytes. */
+NODISCARD int stasis_gpu_read(const struct stasis_driver *driver,
+			      const struct stasis_device *device, struct stasis_gpu *ret_gpu,
+			      struct stasis_error *err);
+
+/*
+ * What is free beside a context of ours, which is made for the moment where there is none: about half a
+ * GiB of GPU memory. The driver's answer where that fails: OUT_OF_MEMORY, or DEVICE_UNAVAILABLE in
+ * exclusive compute mode.
+ */
+CUresult stasis_device_free_bytes(const struct stasis_driver *driver,
+				  const struct stasis_device *device, uint64_t *ret_free_bytes);
 
 /* "default", "exclusive process", "prohibited". */
 const char *stasis_compute_mode_name(CUcomputemode mode);
