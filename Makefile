@@ -43,7 +43,7 @@ soak: $(READY) ## the whole fault tables and every switch that breaks the simula
 	@"$(ROOT)/tools/soak.sh" "$(BUILD)"
 
 check-gpu: $(READY) ## the suites conformance and gpu on this machine's own driver
-	@"$(ROOT)/tools/check-gpu.sh" "$(BUILD)" $(if $(T),--test '$(T)' --verbose) $(TEST_OPTIONS)
+	@python3 "$(ROOT)/tools/check_gpu" "$(BUILD)" $(if $(T),--test '$(T)' --verbose) $(TEST_OPTIONS)
 
 lint: ## format, clang-tidy, cppcheck, shellcheck, thread safety, include directions, text
 	@"$(ROOT)/tools/lint.sh"
