@@ -93,7 +93,8 @@ struct stasis_image_extent_plan {
 	struct stasis_id gpu_uuid; /* of a GPU that was added */
 	enum stasis_image_store store;
 	uint64_t logical_bytes;
-	uint64_t chunk_bytes;  /* power of two between STASIS_CHUNK_BYTES_MIN and _MAX */
+	uint64_t
+		chunk_bytes; /* STASIS_CHUNK_BYTES_MIN to _MAX, a multiple of STASIS_STORED_ALIGNMENT */
 	uint32_t stripe_count; /* 1 to STASIS_STRIPES_MAX */
 };
 
@@ -103,13 +104,14 @@ struct stasis_image_extent_plan {
  */
 struct stasis_image_output {
 	struct stasis_id id;
-	const char *name; /* for messages: "gpu/P0-D0-custom"; a stripe's file adds ".<s>" */
+	const char *name; /* for messages: "gpu/P0-D0-custom" */
 	uint64_t logical_bytes;
 	uint64_t chunk_bytes;
 	uint64_t chunk_count;
 	struct stasis_chunk *chunks;
 	uint32_t stripe_count;
-	int stripe_fds[STASIS_STRIPES_MAX]; /* O_RDWR, owned by the writer */
+	int stripe_fds[STASIS_STRIPES_MAX];           /* O_RDWR, owned by the writer */
+	const char *stripe_names[STASIS_STRIPES_MAX]; /* for messages: "gpu/P0-D0-custom.0" */
 };
 
 /* Creates the stripe files. *ret_output lives as long as the writer. */
@@ -137,7 +139,7 @@ NODISCARD int stasis_image_writer_stage(struct stasis_image_writer *writer,
 NODISCARD int stasis_image_writer_publish(struct stasis_image_writer *writer,
 					  struct stasis_error *err);
 
-/* Removes the partial. */
+/* Closes the stripes and removes the partial. */
 NODISCARD int stasis_image_writer_abandon(struct stasis_image_writer *writer,
 					  struct stasis_error *err);
 
@@ -175,10 +177,11 @@ const char *stasis_image_path(const struct stasis_image *image);
 /* An extent whose files have been checked; the descriptors are those that were checked. */
 struct stasis_image_input {
 	const struct stasis_image_extent *extent;
-	const char *name; /* for messages: "gpu/P0-D0-custom"; a stripe's file adds ".<s>" */
+	const char *name; /* for messages: "gpu/P0-D0-custom" */
 	uint64_t chunk_count;
 	const struct stasis_chunk *chunks;
 	int stripe_fds[STASIS_STRIPES_MAX]; /* O_RDONLY, owned by the image */
+	const char *stripe_names[STASIS_STRIPES_MAX];
 };
 
 /* `index` as in the manifest's list of extents. */

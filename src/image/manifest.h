@@ -126,6 +126,13 @@ NODISCARD int stasis_image_manifest_decode(const char *text, size_t bytes,
 					   struct stasis_image_manifest *ret_manifest,
 					   struct stasis_error *err);
 
+/*
+ * Where in a manifest's text the 32 digits of its digest stand, and the digest that belongs there: that of
+ * the text with '0' for each of them. False: the text does not begin as a manifest does.
+ */
+NODISCARD bool stasis_image_manifest_digest(const char *text, size_t bytes, size_t *ret_offset,
+					    struct stasis_digest *ret_digest);
+
 /* "custom", "native". */
 const char *stasis_image_store_name(enum stasis_image_store store);
 
