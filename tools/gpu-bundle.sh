@@ -52,7 +52,7 @@ done < <(binaries)
 	cp -P "$BUILD/$link" "$BUNDLE/build/$link"
 done
 
-grep -vE '^(unit|fuzz|abi) ' "$BUILD/tests/tests.list" >"$BUNDLE/build/tests/tests.list" || true
+grep -vE '^(unit|fuzz|abi|tools) ' "$BUILD/tests/tests.list" >"$BUNDLE/build/tests/tests.list" || true
 cp "$ROOT/tests/run" "$BUNDLE/tests/"
 "$ROOT/tools/sources" .sh .py | sed -n '/^tests\//p' | while IFS= read -r script; do
 	mkdir -p "$BUNDLE/$(dirname "$script")"
