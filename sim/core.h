@@ -83,6 +83,9 @@ CUresult sim_core_admit(enum sim_need need);
 			 sim_locked_;                                                              \
 		 }))
 
+/* Of a GPU of the machine, by its physical index. */
+void sim_device_uuid(int physical, CUuuid *ret_uuid);
+
 static inline bool sim_device_valid(int device)
 {
 	return device >= 0 && device < sim_core.device_count;

@@ -232,6 +232,16 @@ bool sim_machine_observe(void)
 	return fd >= 0;
 }
 
+static bool is_observed(void)
+{
+	bool is_observer;
+
+	sim_mutex_lock(&machine_mutex);
+	is_observer = machine.is_observer;
+	sim_mutex_unlock(&machine_mutex);
+	return is_observer;
+}
+
 int sim_machine_device_count(void)
 {
 	int count;
@@ -368,9 +378,11 @@ CUresult sim_machine_claim_own(int device, uint64_t bytes, int *ret_claim_fd)
 
 uint64_t sim_machine_total_bytes(int device)
 {
-	uint64_t bytes;
+	uint64_t bytes = sim_config()->memory_bytes;
 
 	(void)device;
+	if (!is_observed())
+		return bytes;
 	ledger_begin();
 	bytes = machine.header.memory_bytes;
 	ledger_end();
@@ -435,43 +447,41 @@ void sim_machine_leave(void)
 	sim_mutex_unlock(&machine_mutex);
 }
 
-/* Adds up what goes to each device, since two may be exchanged. */
-static void moved_bytes_locked(const int device_of[], uint64_t ret_bytes[]) REQUIRES(machine_mutex)
+void sim_machine_move(const int device_of[])
 {
-	memset(ret_bytes, 0, SIM_DEVICES_MAX * sizeof(ret_bytes[0]));
-	for (int device = 0; device < SIM_DEVICES_MAX; device++)
-		if (machine.own_bytes[device] != 0)
-			ret_bytes[device_of[device]] += machine.own_bytes[device];
+	uint64_t moved[SIM_DEVICES_MAX] = {0};
+
+	sim_mutex_lock(&machine_mutex);
+	for (int device = 0; device < SIM_DEVICES_MAX && !machine.is_joined; device++)
+		moved[device_of[device]] += machine.own_bytes[device];
+	if (!machine.is_joined)
+		memcpy(machine.own_bytes, moved, sizeof(moved));
+	sim_mutex_unlock(&machine_mutex);
 }
 
-static CUresult resume_locked(const int device_of[]) REQUIRES(machine_mutex)
+static CUresult resume_locked(void) REQUIRES(machine_mutex)
 {
-	uint64_t bytes[SIM_DEVICES_MAX];
 	CUresult result;
 
-	if (machine.is_joined)
-		return CUDA_SUCCESS;
-	moved_bytes_locked(device_of, bytes);
 	for (int device = 0; device < machine.header.device_count; device++)
-		if (bytes[device] > free_bytes_locked(device))
+		if (machine.own_bytes[device] > free_bytes_locked(device))
 			return CUDA_ERROR_OUT_OF_MEMORY;
 	result = join_locked();
 	if (result != CUDA_SUCCESS)
 		return result;
-	for (int device = 0; device < machine.header.device_count; device++) {
-		machine.own_bytes[device] = 0;
-		if (bytes[device] != 0)
-			own_set_locked(device, bytes[device]);
-	}
+	for (int device = 0; device < machine.header.device_count; device++)
+		if (machine.own_bytes[device] != 0)
+			own_set_locked(device, machine.own_bytes[device]);
 	return CUDA_SUCCESS;
 }
 
-CUresult sim_machine_resume(const int device_of[])
+CUresult sim_machine_resume(void)
 {
-	CUresult result;
+	CUresult result = CUDA_SUCCESS;
 
 	ledger_begin();
-	result = resume_locked(device_of);
+	if (!machine.is_joined)
+		result = resume_locked();
 	ledger_end();
 	return result;
 }

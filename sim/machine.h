@@ -52,11 +52,12 @@ uint64_t sim_machine_process_bytes(pid_t pid, int device);
 bool sim_machine_is_used(void);
 
 /*
- * Checkpoint: closes every descriptor of the machine, which gives all of our own account back; the
- * amounts are remembered. Resume takes them again, all or none; 'device_of' says where each device's
- * bytes go now.
+ * Checkpoint: leaving closes every descriptor of the machine, which gives all of our own account back;
+ * the amounts are remembered. Moving says to which device each device's amount goes. Resuming takes
+ * them again, all or none.
  */
 void sim_machine_leave(void);
-NODISCARD CUresult sim_machine_resume(const int device_of[]);
+void sim_machine_move(const int device_of[]);
+NODISCARD CUresult sim_machine_resume(void);
 
 #endif

@@ -1,0 +1,559 @@
+#include "target.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "address.h"
+#include "gate.h"
+#include "layout.h"
+#include "log.h"
+#include "machine.h"
+#include "memory.h"
+#include "storage.h"
+#include "stream.h"
+
+enum operation {
+	OPERATION_NONE,
+	OPERATION_PREPARED,
+	OPERATION_BEGUN,
+};
+
+static struct {
+	CUprocessState state;
+	bool is_lost;
+	enum operation operation;
+	bool is_restoring;         /* the operation */
+	struct sim_layout *layout; /* from a custom checkpoint until its restore is completed */
+	int old_physical[SIM_DEVICES_MAX];
+} target;
+
+static const char *state_name(CUprocessState state)
+{
+	switch (state) {
+	case CU_PROCESS_STATE_RUNNING:
+		return "RUNNING";
+	case CU_PROCESS_STATE_LOCKED:
+		return "LOCKED";
+	case CU_PROCESS_STATE_CHECKPOINTED:
+		return "CHECKPOINTED";
+	case CU_PROCESS_STATE_FAILED:
+		return "FAILED";
+	case CU_PROCESS_STATE_CHECKPOINTING:
+		return "CHECKPOINTING";
+	case CU_PROCESS_STATE_RESTORING:
+		return "RESTORING";
+	}
+	return "UNKNOWN";
+}
+
+static void set_state(CUprocessState state)
+{
+	if (state != target.state)
+		sim_log_line("state %s->%s", state_name(target.state), state_name(state));
+	target.state = state;
+}
+
+static CUresult lose(CUresult result)
+{
+	target.is_lost = true;
+	sim_log_line("state CHECKPOINTED lost");
+	return result;
+}
+
+void sim_target_describe(struct sim_reply *ret_reply)
+{
+	ret_reply->state = (int32_t)target.state;
+	ret_reply->is_lost = target.is_lost;
+	ret_reply->is_operating = target.operation == OPERATION_BEGUN;
+}
+
+CUprocessState sim_target_state(void)
+{
+	if (target.operation == OPERATION_BEGUN && sim_breaks("custom_state_early"))
+		return target.is_restoring ? CU_PROCESS_STATE_LOCKED
+					   : CU_PROCESS_STATE_CHECKPOINTED;
+	return target.state;
+}
+
+CUresult sim_target_try_lock(void)
+{
+	if (target.state == CU_PROCESS_STATE_LOCKED && sim_breaks("lock_twice"))
+		return CUDA_SUCCESS;
+	if (target.state != CU_PROCESS_STATE_RUNNING)
+		return CUDA_ERROR_ILLEGAL_STATE;
+	if (!sim_gate_try_lock())
+		return CUDA_ERROR_NOT_READY;
+	set_state(CU_PROCESS_STATE_LOCKED);
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_target_lock_timed_out(void)
+{
+	if (!sim_breaks("lock_ignores_timeout"))
+		return CUDA_ERROR_NOT_READY;
+	sim_gate_set(SIM_GATE_LOCKED);
+	set_state(CU_PROCESS_STATE_LOCKED);
+	return CUDA_SUCCESS;
+}
+
+CUresult sim_target_unlock(void)
+{
+	bool is_allowed = target.state == CU_PROCESS_STATE_LOCKED;
+
+	if (target.operation != OPERATION_NONE)
+		return CUDA_ERROR_ILLEGAL_STATE;
+	if (target.state == CU_PROCESS_STATE_RUNNING && sim_breaks("unlock_unlocked"))
+		is_allowed = true;
+	if (target.state == CU_PROCESS_STATE_CHECKPOINTED)
+		is_allowed = sim_breaks(target.is_lost ? "failed_restore_unlocks"
+						       : "unlock_checkpointed");
+	if (!is_allowed)
+		return CUDA_ERROR_ILLEGAL_STATE;
+	set_state(CU_PROCESS_STATE_RUNNING);
+	sim_gate_set(SIM_GATE_OPEN);
+	return CUDA_SUCCESS;
+}
+
+static bool has_memory(enum sim_memory_kind kind)
+{
+	bool is_found = false;
+
+	sim_core_lock();
+	for (struct sim_memory *memory = sim_memory_first(); memory; memory = memory->next)
+		is_found = is_found || memory->kind == kind;
+	sim_core_unlock();
+	return is_found;
+}
+
+/* What the driver finds out before it touches anything. */
+static CUresult admit_checkpoint(void)
+{
+	bool is_allowed = target.state == CU_PROCESS_STATE_LOCKED;
+
+	if (target.state == CU_PROCESS_STATE_RUNNING && sim_breaks("checkpoint_running"))
+		is_allowed = true;
+	if (target.operation != OPERATION_NONE || !is_allowed)
+		return CUDA_ERROR_ILLEGAL_STATE;
+	if (has_memory(SIM_MEMORY_MANAGED) && !sim_breaks("checkpoint_managed_works"))
+		return CUDA_ERROR_NOT_SUPPORTED;
+	return CUDA_SUCCESS;
+}
+
+/* From here on no call of the application touches the GPU. */
+static void stop(void)
+{
+	sim_gate_shut();
+	sim_stream_stop_workers();
+}
+
+static bool stays(const struct sim_memory *memory)
+{
+	return memory->exported && sim_breaks("export_stays_joined");
+}
+
+/* Those that have storage; false: the host has no memory for the contents, the rest has its storage. */
+static bool evict_all_locked(bool keep_contents)
+{
+	for (struct sim_memory *memory = sim_memory_first(); memory; memory = memory->next) {
+		bool keep = keep_contents || memory->device < 0;
+
+		if (memory->fd < 0 || stays(memory))
+			continue;
+		if (sim_memory_evict(memory, keep) != CUDA_SUCCESS)
+			return false;
+	}
+	return true;
+}
+
+static CUresult revive_all_locked(void)
+{
+	for (struct sim_memory *memory = sim_memory_first(); memory; memory = memory->next) {
+		CUresult result;
+
+		if (memory->fd >= 0)
+			continue;
+		result = sim_memory_revive(memory);
+		if (result != CUDA_SUCCESS)
+			return result;
+	}
+	return CUDA_SUCCESS;
+}
+
+static void leave_heaps_locked(void)
+{
+	if (sim_breaks("checkpoint_keeps_descriptors"))
+		(void)dup(sim_core.devices[0].heap_fd);
+	sim_memory_close_heaps();
+}
+
+/* All storage to 'saved' or to nothing, and with it everything that belongs to the machine. */
+static CUresult evict(bool keep_contents)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	sim_core_lock();
+	sim_address_hide_all();
+	if (evict_all_locked(keep_contents)) {
+		leave_heaps_locked();
+	} else {
+		result = CUDA_ERROR_OUT_OF_MEMORY;
+		if (revive_all_locked() != CUDA_SUCCESS || sim_address_show_all() != CUDA_SUCCESS)
+			sim_die("no host memory, neither for a checkpoint nor to undo it");
+	}
+	sim_core_unlock();
+	if (result == CUDA_SUCCESS)
+		sim_machine_leave();
+	return result;
+}
+
+CUresult sim_target_checkpoint(void)
+{
+	CUresult result = admit_checkpoint();
+
+	if (target.state == CU_PROCESS_STATE_CHECKPOINTED && sim_breaks("checkpoint_twice"))
+		return CUDA_SUCCESS;
+	if (result != CUDA_SUCCESS)
+		return result;
+	stop();
+	result = evict(true);
+	if (result == CUDA_SUCCESS)
+		set_state(CU_PROCESS_STATE_CHECKPOINTED);
+	else
+		sim_gate_set(SIM_GATE_LOCKED);
+	return result;
+}
+
+/* The new GPU of the one with this UUID; -1: no pair names it, or none that is a GPU. */
+static int paired_device(const struct sim_request *request, int physical)
+{
+	CUuuid old;
+	int found = -1;
+
+	sim_device_uuid(physical, &old);
+	for (uint32_t i = 0; i < request->pair_count; i++) {
+		if (memcmp(&request->pairs[i].oldUuid, &old, sizeof(old)) != 0)
+			continue;
+		for (int device = 0; device < sim_config()->device_count; device++) {
+			CUuuid new;
+
+			sim_device_uuid(device, &new);
+			if (memcmp(&request->pairs[i].newUuid, &new, sizeof(new)) == 0)
+				found = device;
+		}
+	}
+	return found;
+}
+
+/*
+ * Where each GPU of the process goes. INVALID_VALUE where the pairs do not name every GPU that it sees,
+ * or send two to the same one.
+ */
+static CUresult map_devices(const struct sim_request *request, int ret_physical[])
+{
+	bool is_partial = sim_breaks("gpu_pairs_partial");
+	uint32_t count = (uint32_t)sim_core.device_count;
+
+	for (uint32_t i = 0; i < count; i++)
+		ret_physical[i] = sim_core.devices[i].physical;
+	if (request->pair_count == 0 || sim_breaks("restore_forgets_gpu_pairs"))
+		return CUDA_SUCCESS;
+	if (request->pair_count != count && !is_partial)
+		return CUDA_ERROR_INVALID_VALUE;
+	for (uint32_t i = 0; i < count; i++) {
+		int physical = paired_device(request, ret_physical[i]);
+
+		if (physical < 0 && !is_partial)
+			return CUDA_ERROR_INVALID_VALUE;
+		if (physical >= 0)
+			ret_physical[i] = physical;
+		for (uint32_t j = 0; j < i && !is_partial; j++)
+			if (ret_physical[j] == ret_physical[i])
+				return CUDA_ERROR_INVALID_VALUE;
+	}
+	return CUDA_SUCCESS;
+}
+
+/* What the driver cannot bring back, though it let itself be checkpointed. */
+static CUresult find_unrestorable(void)
+{
+	static const struct {
+		enum sim_memory_kind kind;
+		CUresult result;
+		const char *break_name;
+	} kinds[] = {
+		{SIM_MEMORY_IMPORTED, CUDA_ERROR_NOT_SUPPORTED, "restore_shared_works"},
+		{SIM_MEMORY_IPC_OPENED, CUDA_ERROR_INVALID_VALUE, "restore_ipc_works"},
+		{SIM_MEMORY_HOST, CUDA_ERROR_UNKNOWN, "restore_host_numa_works"},
+	};
+
+	for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
+		if (has_memory(kinds[i].kind) && !sim_breaks(kinds[i].break_name))
+			return kinds[i].result;
+	return CUDA_SUCCESS;
+}
+
+/* The process's GPUs become others, and what it takes of the machine with them. */
+static void move_devices(const int physical[])
+{
+	int device_of[SIM_DEVICES_MAX] = {0};
+
+	sim_core_lock();
+	for (int i = 0; i < sim_core.device_count; i++) {
+		device_of[sim_core.devices[i].physical] = physical[i];
+		target.old_physical[i] = sim_core.devices[i].physical;
+		sim_core.devices[i].physical = physical[i];
+	}
+	sim_core_unlock();
+	sim_machine_move(device_of);
+}
+
+/* Storage that was taken for a restore is given back. */
+static void unrevive(void)
+{
+	int physical[SIM_DEVICES_MAX];
+
+	if (evict(false) != CUDA_SUCCESS)
+		sim_die("storage cannot be given back");
+	memcpy(physical, target.old_physical, sizeof(physical));
+	move_devices(physical);
+}
+
+/* Takes the machine's memory again, on the GPUs that 'physical' says, and puts storage behind it. */
+static CUresult revive(const int physical[])
+{
+	CUresult result;
+
+	move_devices(physical);
+	result = sim_machine_resume();
+	if (result != CUDA_SUCCESS)
+		return result;
+	sim_core_lock();
+	result = revive_all_locked();
+	sim_core_unlock();
+	if (result != CUDA_SUCCESS)
+		unrevive();
+	return result;
+}
+
+static CUresult show(void)
+{
+	CUresult result;
+
+	sim_core_lock();
+	result = sim_address_show_all();
+	sim_core_unlock();
+	return result;
+}
+
+static void damage_first_byte(void)
+{
+	unsigned char byte = 0;
+	bool is_done = false;
+
+	sim_core_lock();
+	for (struct sim_memory *memory = sim_memory_first(); memory && !is_done;
+	     memory = memory->next) {
+		if (memory->device < 0 ||
+		    sim_storage_read(memory->fd, memory->offset, &byte, 1) != 0)
+			continue;
+		byte = (unsigned char)~byte;
+		is_done = sim_storage_write(memory->fd, memory->offset, &byte, 1) == 0;
+	}
+	sim_core_unlock();
+}
+
+static void restored(void)
+{
+	set_state(CU_PROCESS_STATE_LOCKED);
+	sim_gate_set(SIM_GATE_LOCKED);
+	if (sim_breaks("restore_unlocks")) {
+		set_state(CU_PROCESS_STATE_RUNNING);
+		sim_gate_set(SIM_GATE_OPEN);
+	}
+}
+
+/* What both kinds of restore begin with; memory has its storage then. */
+static CUresult start_restore(const struct sim_request *request)
+{
+	int physical[SIM_DEVICES_MAX];
+	CUresult result = map_devices(request, physical);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = find_unrestorable();
+	if (result == CUDA_SUCCESS)
+		result = revive(physical);
+	return result == CUDA_SUCCESS ? CUDA_SUCCESS : lose(result);
+}
+
+static CUresult admit_restore(bool is_custom)
+{
+	if (target.state != CU_PROCESS_STATE_CHECKPOINTED || target.is_lost ||
+	    target.operation != OPERATION_NONE)
+		return CUDA_ERROR_ILLEGAL_STATE;
+	/* Bytes come back the way that they went. */
+	return (target.layout != NULL) == is_custom ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_STATE;
+}
+
+CUresult sim_target_restore(const struct sim_request *request)
+{
+	CUresult result = admit_restore(false);
+
+	if (target.state == CU_PROCESS_STATE_LOCKED && sim_breaks("restore_locked"))
+		return CUDA_SUCCESS;
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = start_restore(request);
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = show();
+	if (result != CUDA_SUCCESS)
+		return lose(result);
+	if (sim_breaks("restore_loses_bytes"))
+		damage_first_byte();
+	restored();
+	return CUDA_SUCCESS;
+}
+
+static CUresult prepare_checkpoint(void)
+{
+	CUresult result = admit_checkpoint();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	stop();
+	sim_core_lock();
+	target.layout = sim_layout_new();
+	sim_core_unlock();
+	if (target.layout != NULL)
+		return CUDA_SUCCESS;
+	sim_gate_set(SIM_GATE_LOCKED);
+	return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult prepare_restore(const struct sim_request *request)
+{
+	CUresult result = admit_restore(true);
+
+	return result == CUDA_SUCCESS ? start_restore(request) : result;
+}
+
+static void undo_prepare(void)
+{
+	sim_layout_close(target.layout);
+	if (target.is_restoring) {
+		unrevive();
+	} else {
+		sim_layout_free(target.layout);
+		target.layout = NULL;
+		sim_gate_set(SIM_GATE_LOCKED);
+	}
+	target.operation = OPERATION_NONE;
+}
+
+static CUresult open_prepared(struct sim_reply *ret_reply, int *ret_table)
+{
+	size_t piece_count = 0;
+	CUresult result;
+
+	sim_core_lock();
+	result = sim_layout_open(target.layout, !target.is_restoring);
+	if (result == CUDA_SUCCESS) {
+		*ret_table = sim_layout_table(target.layout, target.is_restoring, &piece_count);
+		if (*ret_table < 0)
+			result = CUDA_ERROR_OUT_OF_MEMORY;
+	}
+	sim_core_unlock();
+	ret_reply->piece_count = (uint32_t)piece_count;
+	ret_reply->file_count = (uint32_t)sim_layout_file_count(target.layout);
+	return result;
+}
+
+CUresult sim_target_prepare(const struct sim_request *request, struct sim_reply *ret_reply,
+			    int *ret_table)
+{
+	bool is_restore = request->kind == SIM_REQUEST_BEGIN_RESTORE;
+	CUresult result = is_restore ? prepare_restore(request) : prepare_checkpoint();
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	target.is_restoring = is_restore;
+	target.operation = OPERATION_PREPARED;
+	result = open_prepared(ret_reply, ret_table);
+	if (result != CUDA_SUCCESS)
+		undo_prepare();
+	return result;
+}
+
+size_t sim_target_files(size_t first, int *ret_fds)
+{
+	size_t count = 0;
+
+	if (target.operation != OPERATION_PREPARED)
+		return 0;
+	sim_core_lock();
+	if (first < sim_layout_file_count(target.layout))
+		count = sim_layout_file_count(target.layout) - first;
+	if (count > SIM_FILES_MAX)
+		count = SIM_FILES_MAX;
+	sim_layout_files(target.layout, first, count, ret_fds);
+	sim_core_unlock();
+	return count;
+}
+
+CUresult sim_target_begun(void)
+{
+	if (target.operation != OPERATION_PREPARED)
+		return CUDA_ERROR_ILLEGAL_STATE;
+	target.operation = OPERATION_BEGUN;
+	set_state(target.is_restoring ? CU_PROCESS_STATE_RESTORING
+				      : CU_PROCESS_STATE_CHECKPOINTING);
+	return CUDA_SUCCESS;
+}
+
+static CUresult complete_checkpoint(void)
+{
+	CUresult result;
+
+	sim_layout_close(target.layout);
+	result = evict(false);
+	set_state(result == CUDA_SUCCESS ? CU_PROCESS_STATE_CHECKPOINTED : CU_PROCESS_STATE_FAILED);
+	return result;
+}
+
+/* The driver's own state is back, or the process is beyond help: with that damaged, nothing holds. */
+static CUresult complete_restore(void)
+{
+	CUresult result;
+
+	if (!sim_layout_is_whole(target.layout) && !sim_breaks("custom_damage_is_hidden")) {
+		sim_log_line("state RESTORING killed: the driver's state came back damaged");
+		(void)kill(getpid(), SIGKILL);
+	}
+	sim_layout_free(target.layout);
+	target.layout = NULL;
+	result = show();
+	if (result == CUDA_SUCCESS)
+		restored();
+	else
+		set_state(CU_PROCESS_STATE_FAILED);
+	return result;
+}
+
+CUresult sim_target_complete(void)
+{
+	if (target.operation != OPERATION_BEGUN)
+		return CUDA_ERROR_ILLEGAL_STATE;
+	target.operation = OPERATION_NONE;
+	return target.is_restoring ? complete_restore() : complete_checkpoint();
+}
+
+void sim_target_abandon(void)
+{
+	if (target.operation == OPERATION_PREPARED)
+		undo_prepare();
+	if (target.operation == OPERATION_BEGUN) {
+		target.operation = OPERATION_NONE;
+		set_state(CU_PROCESS_STATE_FAILED);
+	}
+}
