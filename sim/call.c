@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "answers.h"
 #include "config.h"
 #include "fault.h"
 #include "gate.h"
@@ -50,6 +51,7 @@ CUresult sim_call_leave(const char *name, CUresult result)
 		return result;
 	if (!current.is_failed)
 		result = sim_fault_reach(name, name_bytes, SIM_FAULT_AFTER, result);
+	result = sim_answer(name, name_bytes, result);
 	sim_gate_leave(current.class);
 	if (sim_log_is_on())
 		sim_log_line("%.*s %s", (int)name_bytes, name, sim_result_short_name(result));

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "answers.h"
 #include "breaks.h"
 
 #define EXIT_MISUSE 98
@@ -16,12 +17,13 @@
 static const int versions[] = {12080, 13000, 13010, 13040};
 
 /* clang-format off */
-#define NAME_ROW(name, text) #name,
-static const char *const break_names[] = {SIM_BREAKS(NAME_ROW)};
+#define NAME_ROW(name, ...) #name,
+static const char *const break_names[] = {SIM_BREAKS(NAME_ROW) SIM_BREAK_ANSWERS(NAME_ROW)};
 /* clang-format on */
 
 static struct sim_config config;
 static bool is_broken[ARRAY_COUNT(break_names)];
+static bool is_something_broken;
 static char default_dir[DEFAULT_DIR_BYTES];
 static pthread_once_t config_once = PTHREAD_ONCE_INIT;
 
@@ -146,6 +148,7 @@ static void read_breaks(void)
 				"list",
 				(int)name_bytes, text);
 		is_broken[i] = true;
+		is_something_broken = true;
 		text += name_bytes;
 		text += *text == ',';
 	}
@@ -173,11 +176,19 @@ const struct sim_config *sim_config(void)
 	return &config;
 }
 
+bool sim_breaks_something(void)
+{
+	(void)sim_config();
+	return is_something_broken;
+}
+
 bool sim_breaks(const char *name)
 {
-	size_t i = break_index(name, strlen(name));
+	size_t i;
 
-	(void)sim_config();
+	if (!sim_breaks_something())
+		return false;
+	i = break_index(name, strlen(name));
 	if (i == ARRAY_COUNT(break_names))
 		sim_die("'%s' does not stand in breaks.h", name);
 	return is_broken[i];

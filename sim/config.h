@@ -13,7 +13,7 @@
  *     STASIS_SIM_CONTEXT_BYTES  what a context takes of its GPU (default 64M)
  *     STASIS_SIM_PERSISTENCE    0: a restore needs a live process that called cuInit (default 1)
  *     STASIS_SIM_HOST_VISIBLE   1: the CPU may touch device memory, for debugging
- *     STASIS_SIM_BREAK          names of breaks.h, separated by commas
+ *     STASIS_SIM_BREAK          names of breaks.h and answers.h, separated by commas
  *     STASIS_SIM_FAULT, STASIS_SIM_FAULT_PROCESS   see fault.h
  *     STASIS_SIM_LOG            see log.h
  */
@@ -38,8 +38,9 @@ struct sim_config {
 /* Any thread; the first call reads the environment. */
 const struct sim_config *sim_config(void);
 
-/* Whether STASIS_SIM_BREAK names this behaviour; the name must stand in breaks.h. */
+/* Whether STASIS_SIM_BREAK names this behaviour; the name must stand in breaks.h or answers.h. */
 bool sim_breaks(const char *name);
+bool sim_breaks_something(void);
 
 /* Ends the process with one line on standard error: for misuse of the simulator, not of CUDA. */
 NORETURN void sim_die(const char *format, ...) FORMAT(1, 2);

@@ -3,6 +3,7 @@
  */
 #include "device.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
@@ -14,11 +15,11 @@ void t_init_only(void)
 	int count = 0;
 
 	if (result == CUDA_ERROR_NO_DEVICE)
-		t_skip("no CUDA device");
+		t_skip("needs gpu: there is no CUDA device");
 	T_OK(result);
 	T_OK(cuDeviceGetCount(&count));
 	if (count == 0)
-		t_skip("no CUDA device");
+		t_skip("needs gpu: there is no CUDA device");
 }
 
 CUcontext t_cuda(void)
@@ -33,14 +34,23 @@ CUcontext t_cuda(void)
 	return context;
 }
 
+void t_ask_devices(int count)
+{
+	char text[16];
+
+	(void)snprintf(text, sizeof(text), "%d", count);
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe): there is no second thread yet */
+	T_SYS(setenv("STASIS_SIM_DEVICES", text, 0));
+}
+
 void t_need_devices(int count)
 {
 	int present = 0;
 
 	T_OK(cuDeviceGetCount(&present));
 	if (present < count)
-		t_skip("needs %d CUDA devices, there %s %d", count, present == 1 ? "is" : "are",
-		       present);
+		t_skip("needs gpus: %d CUDA devices, there %s %d", count,
+		       present == 1 ? "is" : "are", present);
 }
 
 void *t_entry_or_null(const char *name, int version)
@@ -59,7 +69,8 @@ void *t_entry(const char *name, int version)
 	void *entry = t_entry_or_null(name, version);
 
 	if (!entry)
-		t_skip("this driver has no %s at CUDA version %d", name, version);
+		t_skip("needs driver: %s at CUDA version %d, which this driver has not", name,
+		       version);
 	return entry;
 }
 

@@ -22,6 +22,12 @@ void t_init_only(void);
 /* t_init_only, and device 0's primary context retained and current. */
 CUcontext t_cuda(void);
 
+/*
+ * Asks the simulator for so many devices, unless the environment says how many; hardware has what it has.
+ * Before any other call of this test, also before its children are started.
+ */
+void t_ask_devices(int count);
+
 /* Skips unless this many devices are there (after t_init_only or t_cuda). */
 void t_need_devices(int count);
 
