@@ -8,23 +8,23 @@
  */
 
 #include "memory.h"
+#include "table.h"
 
 #define SIM_WINDOW_START 0x7e9000000000ull
 #define SIM_WINDOW_END 0x7ef000000000ull
 
 struct sim_range {
-	uint64_t start;
-	uint64_t bytes;
+	struct sim_span span;
 	struct sim_memory *memory; /* a reference is held */
 	uint64_t memory_offset;
 	CUmemAccess_flags device_rights[SIM_DEVICES_MAX];
 	CUmemAccess_flags host_rights;
 	bool is_vmm; /* mapped by cuMemMap: rights are the table's alone; else peer access opens it */
+	bool is_shown; /* the CPU has a mapping of it */
 };
 
 struct sim_reservation {
-	uint64_t start;
-	uint64_t bytes;
+	struct sim_span span;
 	bool is_application; /* made by cuMemAddressReserve */
 };
 
@@ -42,6 +42,11 @@ CUresult sim_address_map(uint64_t start, uint64_t bytes, struct sim_memory *memo
 			 uint64_t memory_offset, bool is_vmm, struct sim_range **ret_range);
 /* Unmaps whole ranges that fill [start, start + bytes) without a gap; else INVALID_VALUE. */
 CUresult sim_address_unmap(uint64_t start, uint64_t bytes);
+/* Of the driver's own: a reservation with the whole object in it. Displace undoes both. */
+CUresult sim_address_place(struct sim_memory *memory, struct sim_range **ret_range);
+void sim_address_displace(uint64_t start);
+/* Which ranges fill [start, start + bytes) without a gap or a cut; else INVALID_VALUE. */
+CUresult sim_address_whole(uint64_t start, uint64_t bytes, size_t *ret_first, size_t *ret_count);
 /* Rights for the CPU have changed: makes its mapping follow. */
 CUresult sim_address_show(struct sim_range *range);
 /* Around an eviction: PROT_NONE over every range, and the CPU's mappings back. */

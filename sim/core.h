@@ -5,11 +5,13 @@
  * The state of the simulated driver in one process, and the lock over all of it. Everything that is
  * not said to be otherwise is guarded by sim_core.lock; whoever waits for a stream, an event or a
  * checkpoint waits on sim_core.progress, which is broadcast whenever work ends or a state changes.
- * No file is read or written, and no function of the application is called, under the lock.
+ * Nothing is copied, and no function of the application is called, under the lock.
  */
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
 
 #include "driver/abi.h"
 
@@ -89,6 +91,15 @@ void sim_device_uuid(int physical, CUuuid *ret_uuid);
 static inline bool sim_device_valid(int device)
 {
 	return device >= 0 && device < sim_core.device_count;
+}
+
+/* The clock of events. */
+static inline uint64_t sim_now_ns(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 static inline uint64_t sim_round_up(uint64_t value, uint64_t step)

@@ -10,6 +10,7 @@
  */
 
 #include "core.h"
+#include "table.h"
 
 enum sim_memory_kind {
 	SIM_MEMORY_PRIVATE,    /* piece of the heap file of the device */
@@ -28,8 +29,9 @@ struct sim_memory {
 	int device;                     /* ordinal of the device whose memory it takes; -1: none */
 	uint64_t id;
 	uint64_t bytes;
-	int fd;          /* its file: the device's heap if private; -1 while evicted */
-	uint64_t offset; /* where it begins in that file */
+	int fd;                     /* its file: the device's heap if private; -1 while evicted */
+	uint64_t offset;            /* where it begins in that file */
+	struct sim_span heap_piece; /* private: what it occupies of the heap */
 	int claim_fd; /* once exported: its own account (machine.h); -1: on that of the process */
 	unsigned handle_references; /* of cuMemCreate, import, retain; 0: only mappings keep it */
 	unsigned references;        /* all: handles, mappings, work in flight, allocations */

@@ -1,0 +1,87 @@
+/* How copies and fills are done when their turn in a stream comes; the calls are in copy_api.c. */
+
+#include "copy.h"
+
+#include "access.h"
+#include "storage.h"
+
+#include <string.h>
+
+/* From one piece to another of the same length. */
+static int move(const struct sim_piece *to, const struct sim_piece *from, uint64_t bytes)
+{
+	if (to->memory != NULL && from->memory != NULL)
+		return sim_storage_copy(to->fd, to->offset, from->fd, from->offset, bytes);
+	if (to->memory != NULL)
+		return sim_storage_write(to->fd, to->offset, from->host, bytes);
+	if (from->memory != NULL)
+		return sim_storage_read(from->fd, from->offset, to->host, bytes);
+	memmove(to->host, from->host, bytes);
+	return 0;
+}
+
+/* Copies up to the next end of a piece on either side. */
+static CUresult copy_some(const struct sim_action *action, uint64_t destination, uint64_t source,
+			  uint64_t bytes, uint64_t *ret_copied)
+{
+	const struct sim_context *writer = action->copy.destination_context;
+	const struct sim_context *reader = action->copy.source_context;
+	struct sim_piece from;
+	struct sim_piece to;
+	int error;
+	CUresult result = sim_access_begin(reader != NULL ? reader : action->context,
+					   SIM_ACCESS_BY_COPY, source, bytes, false, &from);
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	result = sim_access_begin(writer != NULL ? writer : action->context, SIM_ACCESS_BY_COPY,
+				  destination, from.bytes, true, &to);
+	if (result != CUDA_SUCCESS) {
+		sim_access_end(&from);
+		return result;
+	}
+	error = move(&to, &from, to.bytes);
+	sim_access_end(&to);
+	sim_access_end(&from);
+	*ret_copied = to.bytes;
+	return error == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult copy_row(const struct sim_action *action, uint64_t destination, uint64_t source,
+			 uint64_t bytes)
+{
+	CUresult result = CUDA_SUCCESS;
+
+	while (bytes > 0 && result == CUDA_SUCCESS) {
+		uint64_t copied = 0;
+
+		result = copy_some(action, destination, source, bytes, &copied);
+		destination += copied;
+		source += copied;
+		bytes -= copied;
+	}
+	return result;
+}
+
+CUresult sim_copy_run(const struct sim_action *action)
+{
+	const struct sim_copy *copy = &action->copy;
+	CUresult result = CUDA_SUCCESS;
+
+	for (uint64_t row = 0; row < copy->height && result == CUDA_SUCCESS; row++)
+		result = copy_row(action, copy->destination + row * copy->destination_pitch,
+				  copy->source + row * copy->source_pitch, copy->width);
+	return result;
+}
+
+CUresult sim_fill_run(const struct sim_action *action)
+{
+	const struct sim_fill *fill = &action->fill;
+	CUresult result = CUDA_SUCCESS;
+
+	for (uint64_t row = 0; row < fill->height && result == CUDA_SUCCESS; row++)
+		result = sim_access_fill(action->context, SIM_ACCESS_BY_COPY,
+					 fill->destination + row * fill->pitch, fill->width,
+					 fill->value, fill->element_bytes);
+	return result;
+}
