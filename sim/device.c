@@ -122,17 +122,22 @@ SIM_API CUresult cuDeviceGetName(char *ret_name, int length, CUdevice device)
 }
 
 /* The same GPU of the simulated machine has the same UUID in every process. */
-static CUresult device_uuid(CUuuid *ret_uuid, CUdevice device)
+void sim_device_uuid(int physical, CUuuid *ret_uuid)
 {
 	static const char base[16] = {0x51, 0x3d, 0x0c, 0x2e, 0x7a, 0x41, 0x4f, 0x6b,
 				      0x1d, 0x35, 0x62, 0x18, 0x70, 0x29, 0x5c, 0x00};
 
+	memcpy(ret_uuid->bytes, base, sizeof(base));
+	ret_uuid->bytes[15] = (char)(physical + 1);
+}
+
+static CUresult device_uuid(CUuuid *ret_uuid, CUdevice device)
+{
 	if (ret_uuid == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!sim_device_valid(device))
 		return CUDA_ERROR_INVALID_DEVICE;
-	memcpy(ret_uuid->bytes, base, sizeof(base));
-	ret_uuid->bytes[15] = (char)(sim_core.devices[device].physical + 1);
+	sim_device_uuid(sim_core.devices[device].physical, ret_uuid);
 	return CUDA_SUCCESS;
 }
 

@@ -73,9 +73,6 @@ static const struct result_text texts[] = {
 };
 /* clang-format on */
 
-/* Until the checkpoint side is there. */
-extern __typeof__(sim_checkpoint_start) sim_checkpoint_start __attribute__((weak));
-
 static CUresult init(unsigned int flags)
 {
 	CUresult result = CUDA_SUCCESS;
@@ -88,7 +85,7 @@ static CUresult init(unsigned int flags)
 	else if (!sim_core.initialized)
 		result = sim_core_initialize_locked();
 	sim_core_unlock();
-	if (result == CUDA_SUCCESS && sim_checkpoint_start != NULL)
+	if (result == CUDA_SUCCESS)
 		result = sim_checkpoint_start();
 	return result;
 }
