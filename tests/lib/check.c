@@ -9,31 +9,35 @@
 #include <string.h>
 #include <unistd.h>
 
-static void say(const char *format, va_list args)
+#define LINE_BYTES 1024
+
+NORETURN static void end_with(const char *line, int status)
 {
-	(void)vfprintf(stdout, format, args);
-	(void)fputc('\n', stdout);
+	(void)fprintf(stdout, "%s\n", line);
 	(void)fflush(stdout);
+	_exit(status);
 }
 
 void t_fail(const char *format, ...)
 {
+	char line[LINE_BYTES];
 	va_list args;
 
 	va_start(args, format);
-	say(format, args);
+	(void)vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	_exit(1);
+	end_with(line, 1);
 }
 
 void t_skip(const char *format, ...)
 {
+	char line[LINE_BYTES];
 	va_list args;
 
 	va_start(args, format);
-	say(format, args);
+	(void)vsnprintf(line, sizeof(line), format, args);
 	va_end(args);
-	_exit(T_EXIT_SKIPPED);
+	end_with(line, T_EXIT_SKIPPED);
 }
 
 const char *t_result_name(CUresult result)

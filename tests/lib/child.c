@@ -157,10 +157,11 @@ void t_hear(int fd, char letter)
 
 char t_hear_any(int fd)
 {
-	char got = 0;
-	ssize_t size = recv(fd, &got, 1, 0);
+	char got;
 
-	return size == 1 ? got : 0;
+	if (recv(fd, &got, 1, 0) != 1)
+		return 0;
+	return got;
 }
 
 void t_wait_end(int fd)
