@@ -23,7 +23,7 @@ static bool is_zero(const void *memory, size_t bytes)
 {
 	const unsigned char *byte = memory;
 
-	if (sim_breaks("reserved_ignored"))
+	if (sim_breaks("reserved_bytes"))
 		return true;
 	while (bytes > 0 && *byte == 0) {
 		byte++;
@@ -57,7 +57,7 @@ static CUresult get_state(int pid, CUprocessState *ret_state)
 	result = ask_kind(pid, SIM_REQUEST_GET_STATE, &reply);
 	if (result == CUDA_SUCCESS)
 		*ret_state = (CUprocessState)reply.state;
-	if (result == CUDA_ERROR_NOT_INITIALIZED && sim_breaks("no_cuda_is_running")) {
+	if (result == CUDA_ERROR_NOT_INITIALIZED && sim_breaks("no_cuda_state")) {
 		*ret_state = CU_PROCESS_STATE_RUNNING;
 		result = CUDA_SUCCESS;
 	}

@@ -113,9 +113,9 @@ static bool is_rush_locked(void) REQUIRES(gate_mutex)
 
 static bool must_wait_locked(enum sim_call_class class) REQUIRES(gate_mutex)
 {
-	bool is_held = class == SIM_CALL_HELD && !sim_breaks("lock_lets_held_calls_pass");
+	bool is_held = class == SIM_CALL_HELD && !sim_breaks("lock_holds_calls");
 
-	if (class == SIM_CALL_PASSES && sim_breaks("lock_holds_passing_calls"))
+	if (class == SIM_CALL_PASSES && sim_breaks("lock_lets_queries_pass"))
 		is_held = true;
 	if (gate.is_pausing)
 		return class == SIM_CALL_HELD;
@@ -150,7 +150,7 @@ static bool is_instant_locked(void) REQUIRES(gate_mutex)
 {
 	bool is_idle;
 
-	if (sim_breaks("lock_ignores_work"))
+	if (sim_breaks("lock_waits_for_work"))
 		return true;
 	if (gate.inside[SIM_CALL_HELD] != 0)
 		return false;

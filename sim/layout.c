@@ -261,7 +261,7 @@ static bool blob_is_whole(const struct item *item)
 
 CUresult sim_layout_open(struct sim_layout *layout, bool with_blobs)
 {
-	/* Room for what custom_sizes_change adds. */
+	/* Room for what custom_sizes_stay adds. */
 	uint64_t file_bytes = SIM_BLOB_BYTES + SIM_GRANULARITY;
 
 	for (size_t i = 0; i < layout->item_count; i++) {
@@ -358,7 +358,7 @@ static bool write_extent(int fd, size_t *row, const struct extent *extent)
 	return true;
 }
 
-/* For custom_sizes_change: the blob of the last extent in the table grows. */
+/* For custom_sizes_stay: the blob of the last extent in the table grows. */
 static bool write_surplus(const struct sim_layout *layout, int fd, size_t *row,
 			  const struct extent *extent)
 {
@@ -387,7 +387,7 @@ int sim_layout_table(const struct sim_layout *layout, bool is_restore, size_t *r
 
 		if (!write_extent(fd, &row, extent))
 			return -1;
-		if (is_restore && sim_breaks("custom_sizes_change") &&
+		if (is_restore && sim_breaks("custom_sizes_stay") &&
 		    !write_surplus(layout, fd, &row, extent))
 			return -1;
 	}

@@ -436,7 +436,7 @@ bool sim_machine_is_used(void)
 
 void sim_machine_leave(void)
 {
-	if (sim_breaks("checkpoint_keeps_memory"))
+	if (sim_breaks("checkpoint_frees_memory"))
 		return;
 	ledger_begin();
 	cleanup_fd(&machine.locks_fd);

@@ -210,7 +210,7 @@ static CUresult lay_out_views(struct operation *operation)
 
 static CUresult open_view_locked(struct view *view)
 {
-	int home = sim_breaks("custom_wrong_stream") ? 0 : view->ordinal;
+	int home = sim_breaks("custom_stream_names_device") ? 0 : view->ordinal;
 	struct sim_context *primary = sim_core.devices[home].primary;
 	CUresult result = sim_context_check(primary);
 
@@ -376,7 +376,7 @@ CUresult sim_operation_complete(CUcheckpointOperationHandle handle)
 	CUresult result;
 
 	if (operation == NULL)
-		return sim_breaks("custom_complete_twice") && handle != NULL
+		return sim_breaks("custom_completes_once") && handle != NULL
 			       ? CUDA_SUCCESS
 			       : CUDA_ERROR_INVALID_HANDLE;
 	result = synchronize(operation);

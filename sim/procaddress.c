@@ -35,7 +35,7 @@ static const struct entry *find(const char *name, int version, bool *ret_is_know
 
 		if (entry->address == NULL || strcmp(entry->query, name) != 0)
 			continue;
-		if (entry->version > newest && !sim_breaks("custom_always_there"))
+		if (entry->version > newest && !sim_breaks("custom_storage_follows_version"))
 			continue;
 		*ret_is_known = true;
 		if ((entry->version <= version || entry->version > newest) &&

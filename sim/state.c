@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include "answers.h"
 #include "breaks.h"
 #include "config.h"
 #include "machine.h"
@@ -91,6 +92,9 @@ static int print_breaks(void)
 	/* clang-format off */
 #define PRINT_ROW(name, text) (void)printf("%s\t%s\n", #name, text);
 	SIM_BREAKS(PRINT_ROW)
+#define PRINT_ANSWER(name, call, from, to) \
+	(void)printf("%s\t%s answers %s where %s is due\n", #name, #call, #to, #from);
+	SIM_BREAK_ANSWERS(PRINT_ANSWER)
 	/* clang-format on */
 	return 0;
 }

@@ -69,7 +69,7 @@ void sim_target_describe(struct sim_reply *ret_reply)
 
 CUprocessState sim_target_state(void)
 {
-	if (target.operation == OPERATION_BEGUN && sim_breaks("custom_state_early"))
+	if (target.operation == OPERATION_BEGUN && sim_breaks("custom_is_begun_until_complete"))
 		return target.is_restoring ? CU_PROCESS_STATE_LOCKED
 					   : CU_PROCESS_STATE_CHECKPOINTED;
 	return target.state;
@@ -89,7 +89,7 @@ CUresult sim_target_try_lock(void)
 
 CUresult sim_target_lock_timed_out(void)
 {
-	if (!sim_breaks("lock_ignores_timeout"))
+	if (!sim_breaks("lock_timeout"))
 		return CUDA_ERROR_NOT_READY;
 	sim_gate_set(SIM_GATE_LOCKED);
 	set_state(CU_PROCESS_STATE_LOCKED);
@@ -102,11 +102,10 @@ CUresult sim_target_unlock(void)
 
 	if (target.operation != OPERATION_NONE)
 		return CUDA_ERROR_ILLEGAL_STATE;
-	if (target.state == CU_PROCESS_STATE_RUNNING && sim_breaks("unlock_unlocked"))
+	if (target.state == CU_PROCESS_STATE_RUNNING && sim_breaks("unlock_running"))
 		is_allowed = true;
 	if (target.state == CU_PROCESS_STATE_CHECKPOINTED)
-		is_allowed = sim_breaks(target.is_lost ? "failed_restore_unlocks"
-						       : "unlock_checkpointed");
+		is_allowed = sim_breaks(target.is_lost ? "lost_stays_lost" : "unlock_checkpointed");
 	if (!is_allowed)
 		return CUDA_ERROR_ILLEGAL_STATE;
 	set_state(CU_PROCESS_STATE_RUNNING);
@@ -134,7 +133,7 @@ static CUresult admit_checkpoint(void)
 		is_allowed = true;
 	if (target.operation != OPERATION_NONE || !is_allowed)
 		return CUDA_ERROR_ILLEGAL_STATE;
-	if (has_memory(SIM_MEMORY_MANAGED) && !sim_breaks("checkpoint_managed_works"))
+	if (has_memory(SIM_MEMORY_MANAGED) && !sim_breaks("checkpoint_managed"))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return CUDA_SUCCESS;
 }
@@ -148,7 +147,7 @@ static void stop(void)
 
 static bool stays(const struct sim_memory *memory)
 {
-	return memory->exported && sim_breaks("export_stays_joined");
+	return memory->exported && sim_breaks("open_export_splits");
 }
 
 /* Those that have storage; false: the host has no memory for the contents, the rest has its storage. */
@@ -181,7 +180,7 @@ static CUresult revive_all_locked(void)
 
 static void leave_heaps_locked(void)
 {
-	if (sim_breaks("checkpoint_keeps_descriptors"))
+	if (sim_breaks("checkpoint_closes_descriptors"))
 		(void)dup(sim_core.devices[0].heap_fd);
 	sim_memory_close_heaps();
 }
@@ -250,7 +249,7 @@ static int paired_device(const struct sim_request *request, int physical)
  */
 static CUresult map_devices(const struct sim_request *request, int ret_physical[])
 {
-	bool is_partial = sim_breaks("gpu_pairs_partial");
+	bool is_partial = sim_breaks("gpu_pairs_name_all");
 	uint32_t count = (uint32_t)sim_core.device_count;
 
 	for (uint32_t i = 0; i < count; i++)
@@ -281,9 +280,9 @@ static CUresult find_unrestorable(void)
 		CUresult result;
 		const char *break_name;
 	} kinds[] = {
-		{SIM_MEMORY_IMPORTED, CUDA_ERROR_NOT_SUPPORTED, "restore_shared_works"},
-		{SIM_MEMORY_IPC_OPENED, CUDA_ERROR_INVALID_VALUE, "restore_ipc_works"},
-		{SIM_MEMORY_HOST, CUDA_ERROR_UNKNOWN, "restore_host_numa_works"},
+		{SIM_MEMORY_IMPORTED, CUDA_ERROR_NOT_SUPPORTED, "importer_is_lost"},
+		{SIM_MEMORY_IPC_OPENED, CUDA_ERROR_INVALID_VALUE, "ipc_opener_is_lost"},
+		{SIM_MEMORY_HOST, CUDA_ERROR_UNKNOWN, "host_numa_is_lost"},
 	};
 
 	for (size_t i = 0; i < ARRAY_COUNT(kinds); i++)
@@ -366,7 +365,7 @@ static void restored(void)
 {
 	set_state(CU_PROCESS_STATE_LOCKED);
 	sim_gate_set(SIM_GATE_LOCKED);
-	if (sim_breaks("restore_unlocks")) {
+	if (sim_breaks("whole_cycle")) {
 		set_state(CU_PROCESS_STATE_RUNNING);
 		sim_gate_set(SIM_GATE_OPEN);
 	}
@@ -399,7 +398,7 @@ CUresult sim_target_restore(const struct sim_request *request)
 {
 	CUresult result = admit_restore(false);
 
-	if (target.state == CU_PROCESS_STATE_LOCKED && sim_breaks("restore_locked"))
+	if (target.state == CU_PROCESS_STATE_LOCKED && sim_breaks("restore_uncheckpointed"))
 		return CUDA_SUCCESS;
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -409,7 +408,7 @@ CUresult sim_target_restore(const struct sim_request *request)
 	result = show();
 	if (result != CUDA_SUCCESS)
 		return lose(result);
-	if (sim_breaks("restore_loses_bytes"))
+	if (sim_breaks("native_survives"))
 		damage_first_byte();
 	restored();
 	return CUDA_SUCCESS;
