@@ -327,9 +327,9 @@ static const struct extent *extent_in_turn(const struct sim_layout *layout, size
 	size_t count = layout->extent_count;
 
 	if (!sim_breaks("custom_order_by_ordinal")) {
-		turn = (turn + 1) % count;
 		if (is_restore)
 			turn = count - 1 - turn;
+		turn = (turn + 1) % count;
 	}
 	return &layout->extents[turn];
 }

@@ -3,6 +3,7 @@
  */
 #include "witness.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,16 +137,18 @@ static CUdeviceptr load_device(int ordinal, size_t bytes)
 	return address;
 }
 
-static void verify_device(int ordinal, CUdeviceptr address, size_t bytes)
+static bool is_right(int ordinal, CUdeviceptr address, size_t bytes)
 {
 	CUcontext context = NULL;
+	bool matches;
 
 	T_OK(cuDevicePrimaryCtxRetain(&context, ordinal));
 	T_OK(cuCtxSetCurrent(context));
-	t_verify(address, bytes, SEED + (uint32_t)ordinal);
+	matches = t_matches(address, bytes, SEED + (uint32_t)ordinal);
 	T_OK(cuMemsetD8_v2(address, 0, 1));
 	T_OK(cuMemsetD8_v2(address, (unsigned char)(t_load_word(ordinal, 0) & 0xff), 1));
 	T_OK(cuDevicePrimaryCtxRelease_v2(ordinal));
+	return matches;
 }
 
 void t_load_run(int fd, void *argument)
@@ -158,8 +161,10 @@ void t_load_run(int fd, void *argument)
 		addresses[i] = load_device(i, load->bytes);
 	t_say(fd, 'R');
 	while (t_hear_any(fd) == 'V') {
+		bool all_right = true;
+
 		for (int i = 0; i < load->devices; i++)
-			verify_device(i, addresses[i], load->bytes);
-		t_say(fd, 'O');
+			all_right = is_right(i, addresses[i], load->bytes) && all_right;
+		t_say(fd, all_right ? 'O' : 'N');
 	}
 }

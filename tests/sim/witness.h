@@ -30,8 +30,8 @@ struct t_load {
 };
 
 /*
- * To be run by t_child_start with a struct t_load: says 'R' when ready, answers 'V' with 'O' after all
- * bytes were found right and a memset worked, and ends with the socket.
+ * To be run by t_child_start with a struct t_load: says 'R' when ready, answers 'V' with 'O' where all bytes
+ * are right and with 'N' where one is not, works on, and ends with the socket.
  */
 void t_load_run(int fd, void *argument);
 
