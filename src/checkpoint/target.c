@@ -3,8 +3,9 @@
  * that failed. Makes no call that changes a target, except for the unlock that undoes a failed checkpoint.
  */
 
+#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/log.h"
@@ -29,12 +30,12 @@ const char *stasis_target_state_name(CUprocessState state)
 /* -1: this kernel has no Yama. */
 static int yama_scope(void)
 {
-	CLEANUP(file) FILE *file = fopen(YAMA_FILE, "re");
-	char text[16];
+	CLEANUP(fd) int fd = open(YAMA_FILE, O_RDONLY | O_CLOEXEC);
+	char digit = '\0';
 
-	if (!file || !fgets(text, sizeof(text), file))
+	if (fd < 0 || read(fd, &digit, 1) != 1)
 		return -1;
-	return (int)strtol(text, NULL, 10);
+	return digit - '0';
 }
 
 static const char *ptrace_advice(int scope)

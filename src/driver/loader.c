@@ -104,7 +104,7 @@ int stasis_driver_fill(const char *path, __typeof__(&cuGetProcAddress_v2) get_pr
 
 static const char *path_choose(const char *path)
 {
-	const char *named = getenv("STASIS_LIBCUDA");
+	const char *named = secure_getenv("STASIS_LIBCUDA");
 
 	if (path)
 		return path;
@@ -125,6 +125,7 @@ static int library_open(const char *path, void **ret_library, struct stasis_erro
 		*ret_library = library;
 		return 0;
 	}
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe): glibc keeps this text for each thread */
 	cause = dlerror();
 	return stasis_fail(err, STASIS_REFUSED,
 			   "load the CUDA driver '%s': %s; install the NVIDIA driver, or name its "
