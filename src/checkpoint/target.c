@@ -184,7 +184,8 @@ int stasis_target_confirm(const struct stasis_target *target, CUprocessState wan
 	CUprocessState state = CU_PROCESS_STATE_FAILED;
 
 	if (stasis_target_state(target, &state, &first) != 0) {
-		stasis_log_warn("checkpoint: %s; asking once more", first.text);
+		if (first.cuda_result)
+			stasis_log_warn("checkpoint: %s; asking once more", first.text);
 		if (stasis_target_state(target, &state, err) != 0)
 			return -1;
 	}
