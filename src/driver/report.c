@@ -14,8 +14,7 @@
 #define MODULE_VERSION_FILE "/sys/module/nvidia/version"
 #define DRIVER_VERSION_FILE "/proc/driver/nvidia/version"
 
-/* The first word of the file that begins with a digit and has a dot in it. */
-static bool version_scan(const char *path, char ret_text[STASIS_VERSION_BYTES])
+bool stasis_driver_version_scan(const char *path, char ret_text[STASIS_VERSION_BYTES])
 {
 	CLEANUP(file) FILE *file = fopen(path, "re");
 	char line[512];
@@ -37,8 +36,8 @@ static bool version_scan(const char *path, char ret_text[STASIS_VERSION_BYTES])
 const char *stasis_kernel_module_version(char text[STASIS_VERSION_BYTES])
 {
 	text[0] = '\0';
-	if (!version_scan(MODULE_VERSION_FILE, text))
-		(void)version_scan(DRIVER_VERSION_FILE, text);
+	if (!stasis_driver_version_scan(MODULE_VERSION_FILE, text))
+		(void)stasis_driver_version_scan(DRIVER_VERSION_FILE, text);
 	return text;
 }
 

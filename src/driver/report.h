@@ -77,4 +77,7 @@ const char *stasis_compute_mode_name(CUcomputemode mode);
 /* From /sys or /proc; "" where no NVIDIA kernel module is loaded. Returns `text`. */
 const char *stasis_kernel_module_version(char text[STASIS_VERSION_BYTES]);
 
+/* The first word of a file's first line that begins with a digit and has a dot in it; false: none. */
+bool stasis_driver_version_scan(const char *path, char ret_text[STASIS_VERSION_BYTES]);
+
 #endif
