@@ -4,7 +4,15 @@
 /*
  * Stasis: checkpoint and restore for CUDA programs on Linux. The public C interface: everything that the
  * command line can do.
+ *
+ * A struct stasis_library is used by one thread at a time. Nothing here prints or exits: what a call finds
+ * out goes to its event function as pairs of texts, and a failed call leaves one line of text in it. Option structures are filled by the caller and begin with their size, so that a program keeps
+ * running against a library that has learned new options: start from the STASIS_…_INIT value.
  */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -23,6 +31,117 @@ enum stasis_status {
 	STASIS_BAD_IMAGE = 5, /* the image is bad; the targets are as they were */
 	STASIS_INTERNAL = 70, /* a bug of our own */
 };
+
+/* Who moves the bytes of private device memory. */
+enum stasis_store {
+	STASIS_STORE_AUTO =
+		0, /* custom where the driver has it, else native; the event `store` says which */
+	STASIS_STORE_CUSTOM =
+		1, /* stasis, through the driver's CustomStorage interface, into an image */
+	STASIS_STORE_NATIVE = 2, /* the driver, into the target's own host memory */
+};
+
+/* When an image's digests are compared with its bytes. */
+enum stasis_verify {
+	STASIS_VERIFY_BEFORE = 0,  /* wholly, before the driver is asked to restore anything */
+	STASIS_VERIFY_LOADING = 1, /* chunk by chunk, before each is copied in */
+	STASIS_VERIFY_OFF = 2,     /* not at all */
+};
+
+/* What a round trip does to its own image before it restores from it. */
+enum stasis_damage {
+	STASIS_DAMAGE_NONE = 0,
+	STASIS_DAMAGE_TRUNCATE = 1, /* takes the last byte off a file: must be refused */
+	STASIS_DAMAGE_CORRUPT = 2,  /* changes a byte of the program's: must be found and named */
+};
+
+/*
+ * One thing found out. `key` is a lower-case word, with dots where it belongs to something numbered
+ * ("extent.0.bytes"); `value` is its text. Both live only during the call. Keys that may come several
+ * times in one call: `phase`, `state`, `warning`, `progress` ("LABEL DONE TOTAL", in bytes).
+ */
+typedef void stasis_event_function(const char *key, const char *value, void *argument);
+
+struct stasis_library;
+
+/* NULL where there is no memory. stasis_library_free() accepts NULL. */
+struct stasis_library *stasis_library_new(void);
+void stasis_library_free(struct stasis_library *library);
+
+/* Sets the function that is called, on the calling thread, for each event. NULL: nobody listens. */
+void stasis_library_set_events(struct stasis_library *library, stasis_event_function *function,
+			       void *argument);
+
+/* The last failed call's cause as one line; empty after a call that did not fail. */
+const char *stasis_library_error(const struct stasis_library *library);
+
+/* Its errno and CUresult; 0: it came from elsewhere. */
+int stasis_library_error_errno(const struct stasis_library *library);
+int stasis_library_error_cuda(const struct stasis_library *library);
+
+struct stasis_roundtrip_options {
+	size_t size;
+	const char *artifact_dir; /* becomes the image; must not exist yet */
+	uint64_t bytes;           /* of the program's device memory */
+	uint64_t timeout_ns;      /* for everything together */
+	uint32_t device;          /* ordinal */
+	enum stasis_store store;
+	enum stasis_damage damage; /* needs the custom store */
+	enum stasis_verify verify;
+	bool is_without_fallback; /* do not reserve host memory against a failing disk */
+	int cancel_fd;            /* gives the round trip up when it turns readable; -1: never */
+};
+
+#define STASIS_ROUNDTRIP_OPTIONS_INIT                                                              \
+	{                                                                                          \
+		sizeof(struct stasis_roundtrip_options), NULL, UINT64_C(64) << 20,                 \
+			UINT64_C(120000000000), 0, STASIS_STORE_AUTO, STASIS_DAMAGE_NONE,          \
+			STASIS_VERIFY_BEFORE, false, -1                                            \
+	}
+
+/*
+ * The proof of one process: starts a program of its own that fills device memory with a pattern, captures
+ * its GPU state to an image, restores it, and lets the program compare every byte. Forks, and reaps
+ * every child of its own; the calling process must have one thread and must not have used CUDA.
+ */
+enum stasis_status stasis_library_roundtrip(struct stasis_library *library,
+					    const struct stasis_roundtrip_options *options);
+
+struct stasis_image_options {
+	size_t size;
+	const char *
+		path; /* of the image; for stasis_library_collect(), of the directory around images */
+	bool is_trusted; /* accept an image of another owner, or one that others can write */
+};
+
+#define STASIS_IMAGE_OPTIONS_INIT                                                                  \
+	{                                                                                          \
+		sizeof(struct stasis_image_options), NULL, false                                   \
+	}
+
+/* Reports what an image holds; reads its manifest and no contents. Needs no driver. */
+enum stasis_status stasis_library_inspect(struct stasis_library *library,
+					  const struct stasis_image_options *options);
+
+/* Reads an image wholly and compares every byte with its digests. Needs no driver. */
+enum stasis_status stasis_library_verify(struct stasis_library *library,
+					 const struct stasis_image_options *options);
+
+/*
+ * Removes what unfinished captures left in a directory, but never the only copy of a process that is
+ * still suspended: that one is reported.
+ */
+enum stasis_status stasis_library_collect(struct stasis_library *library,
+					  const struct stasis_image_options *options);
+
+/* Reports what this machine can do; `directory` is where images would lie. Works without a driver. */
+enum stasis_status stasis_library_diagnose(struct stasis_library *library, const char *directory);
+
+/* Reports the driver's state of a process. */
+enum stasis_status stasis_library_process_status(struct stasis_library *library, int32_t pid);
+
+/* The library's version, such as "0.1.0". */
+const char *stasis_version(void);
 
 #ifdef __cplusplus
 }
