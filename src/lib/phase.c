@@ -1,0 +1,54 @@
+/*
+ * See phase.h.
+ */
+
+#include "lib/phase.h"
+
+struct phase_row {
+	const char *name;
+	const char *waits_for;
+};
+
+/* clang-format off */
+static const struct phase_row rows[STASIS_LIB_PHASE_COUNT] = {
+	[STASIS_LIB_PREPARE]              = {"prepare", "the file system of the artifact directory"},
+	[STASIS_LIB_START_WORKLOAD]       = {"start_workload", "the start of the workload process"},
+	[STASIS_LIB_FILL_WORKLOAD]        = {"fill_workload", "the workload's answer 'ready' on its pipe"},
+	[STASIS_LIB_OPEN_DRIVER]          = {"open_driver", "driver calls cuInit and cuDevicePrimaryCtxRetain"},
+	[STASIS_LIB_CONFIRM_RUNNING]      = {"confirm_running", "driver call cuCheckpointProcessGetState"},
+	[STASIS_LIB_RESERVE]              = {"reserve", "memory and files set aside for the capture"},
+	[STASIS_LIB_LOCK]                 = {"lock", "driver call cuCheckpointProcessLock"},
+	[STASIS_LIB_CHECKPOINT]           = {"checkpoint", "driver call cuCheckpointProcessCheckpoint"},
+	[STASIS_LIB_SAVE]                 = {"save", "copies from the device to files"},
+	[STASIS_LIB_MANIFEST]             = {"manifest", "fdatasync of the image's files"},
+	[STASIS_LIB_COMPLETE_CHECKPOINT]  = {"complete_checkpoint", "driver call cuCheckpointOperationComplete"},
+	[STASIS_LIB_CONFIRM_CHECKPOINTED] = {"confirm_checkpointed", "driver call cuCheckpointProcessGetState"},
+	[STASIS_LIB_PUBLISH]              = {"publish", "rename of the image to its name"},
+	[STASIS_LIB_DAMAGE]               = {"damage", "the search for the workload's bytes in the image"},
+	[STASIS_LIB_VALIDATE]             = {"validate", "reads of the image's manifest"},
+	[STASIS_LIB_VERIFY]               = {"verify", "reads of the image's files"},
+	[STASIS_LIB_EXPECT_REFUSAL]       = {"expect_refusal", "driver call cuCheckpointProcessGetState"},
+	[STASIS_LIB_REPAIR]               = {"repair", "writes to the image's files"},
+	[STASIS_LIB_RESTORE]              = {"restore", "driver call cuCheckpointProcessRestore"},
+	[STASIS_LIB_LOAD]                 = {"load", "copies from files to the device"},
+	[STASIS_LIB_COMPLETE_RESTORE]     = {"complete_restore", "driver call cuCheckpointOperationComplete"},
+	[STASIS_LIB_CONFIRM_LOCKED]       = {"confirm_locked", "driver call cuCheckpointProcessGetState"},
+	[STASIS_LIB_UNLOCK]               = {"unlock", "driver call cuCheckpointProcessUnlock"},
+	[STASIS_LIB_CONFIRM_RESUMED]      = {"confirm_resumed", "driver call cuCheckpointProcessGetState"},
+	[STASIS_LIB_COMPARE]              = {"compare", "the workload's answer 'verified' on its pipe"},
+	[STASIS_LIB_OPERATE]              = {"operate", "the workload's answer 'operated' on its pipe"},
+	[STASIS_LIB_FINISH]               = {"finish", "the end of the workload process"},
+	[STASIS_LIB_UNDO]                 = {"undo", "driver calls that bring the workload back"},
+	[STASIS_LIB_RESCUE]               = {"rescue", "driver calls that bring the workload back"},
+};
+/* clang-format on */
+
+const char *stasis_lib_phase_name(enum stasis_lib_phase phase)
+{
+	return rows[phase].name;
+}
+
+const char *stasis_lib_phase_waits_for(enum stasis_lib_phase phase)
+{
+	return rows[phase].waits_for;
+}

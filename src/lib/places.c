@@ -1,0 +1,83 @@
+/*
+ * See places.h.
+ */
+
+#include "lib/places.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Relative to the folder of the running program: build folder, installed or copied tree. */
+static const char *const workload_places[] = {
+	"../workload/stasis-workload",
+	"../libexec/stasis/stasis-workload",
+	"stasis-workload",
+};
+
+static const char *const simulator_places[] = {
+	"../../sim/libcuda.so.1",
+	"../lib/stasis/sim/libcuda.so.1",
+	"sim/libcuda.so.1",
+};
+
+/* The folder of the running program, without the last '/'; false: unknown. */
+static bool program_folder(char folder[STASIS_LIB_PATH_BYTES])
+{
+	ssize_t bytes = readlink("/proc/self/exe", folder, STASIS_LIB_PATH_BYTES - 1);
+	char *slash;
+
+	if (bytes <= 0)
+		return false;
+	folder[bytes] = '\0';
+	slash = strrchr(folder, '/');
+	if (!slash)
+		return false;
+	*slash = '\0';
+	return true;
+}
+
+static bool place_find(const char *const *places, size_t count, int access_mode,
+		       char ret_path[STASIS_LIB_PATH_BYTES])
+{
+	char folder[STASIS_LIB_PATH_BYTES];
+	char path[PATH_MAX * 2];
+	char resolved[PATH_MAX];
+
+	if (!program_folder(folder))
+		return false;
+	for (size_t i = 0; i < count; i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s", folder, places[i]);
+		if (access(path, access_mode) == 0 && realpath(path, resolved)) {
+			(void)snprintf(ret_path, STASIS_LIB_PATH_BYTES, "%s", resolved);
+			return true;
+		}
+	}
+	return false;
+}
+
+int stasis_lib_workload_path(char ret_path[STASIS_LIB_PATH_BYTES], struct stasis_error *err)
+{
+	if (place_find(workload_places, ARRAY_COUNT(workload_places), X_OK, ret_path))
+		return 0;
+	if (access(STASIS_WORKLOAD_INSTALLED, X_OK) == 0) {
+		(void)snprintf(ret_path, STASIS_LIB_PATH_BYTES, "%s", STASIS_WORKLOAD_INSTALLED);
+		return 0;
+	}
+	return stasis_fail(err, STASIS_REFUSED,
+			   "the program 'stasis-workload' is neither beside this program nor at "
+			   "'%s'; build or install it",
+			   STASIS_WORKLOAD_INSTALLED);
+}
+
+bool stasis_lib_simulator_path(char ret_path[STASIS_LIB_PATH_BYTES])
+{
+	if (place_find(simulator_places, ARRAY_COUNT(simulator_places), R_OK, ret_path))
+		return true;
+	if (access(STASIS_SIMULATOR_INSTALLED, R_OK) != 0)
+		return false;
+	(void)snprintf(ret_path, STASIS_LIB_PATH_BYTES, "%s", STASIS_SIMULATOR_INSTALLED);
+	return true;
+}

@@ -1,0 +1,23 @@
+#ifndef STASIS_LIB_PLACES_H
+#define STASIS_LIB_PLACES_H
+
+/*
+ * Where the files lie that go with the running program, in a build folder, in an installation, in a tree
+ * that was copied elsewhere; and which driver to use. Any thread.
+ */
+
+#include <stdbool.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+
+#define STASIS_LIB_PATH_BYTES 4096
+
+/* The round trip's program. */
+NODISCARD int stasis_lib_workload_path(char ret_path[STASIS_LIB_PATH_BYTES],
+				       struct stasis_error *err);
+
+/* The simulated driver; false: it is not there. */
+NODISCARD bool stasis_lib_simulator_path(char ret_path[STASIS_LIB_PATH_BYTES]);
+
+#endif

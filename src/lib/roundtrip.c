@@ -1,0 +1,207 @@
+/*
+ * The round trip as the supervisor sees it: checks what was asked for, has a worker do it, and sees to it
+ * that the program whose state was captured is brought back, or named, whatever became of the worker.
+ */
+
+#include "lib/roundtrip.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "lib/library.h"
+#include "lib/rescue.h"
+#include "lib/supervise.h"
+
+struct roundtrip {
+	struct stasis_roundtrip_options options;
+	const struct stasis_lib_sink *sink;
+	struct stasis_lib_knowledge knowledge;
+};
+
+static int options_check(const struct stasis_roundtrip_options *options, struct stasis_error *err)
+{
+	if (!options->artifact_dir || !*options->artifact_dir)
+		return stasis_fail(err, STASIS_USAGE,
+				   "roundtrip: the artifact directory is missing");
+	if (options->bytes == 0 || options->timeout_ns == 0)
+		return stasis_fail(err, STASIS_USAGE, "roundtrip: bytes and timeout must not be 0");
+	if (options->damage != STASIS_DAMAGE_NONE && options->store == STASIS_STORE_NATIVE)
+		return stasis_fail(err, STASIS_USAGE,
+				   "roundtrip: the native store has no files to damage; use the "
+				   "custom store");
+	if (options->damage == STASIS_DAMAGE_CORRUPT && options->bytes < STASIS_LIB_NEEDLE_BYTES)
+		return stasis_fail(err, STASIS_USAGE,
+				   "roundtrip: corruption needs at least %d bytes, so that the "
+				   "program's bytes can be told from others",
+				   STASIS_LIB_NEEDLE_BYTES);
+	if ((unsigned int)options->store > STASIS_STORE_NATIVE ||
+	    (unsigned int)options->damage > STASIS_DAMAGE_CORRUPT ||
+	    (unsigned int)options->verify > STASIS_VERIFY_OFF)
+		return stasis_fail(err, STASIS_USAGE,
+				   "roundtrip: unknown store, damage or verification");
+	return 0;
+}
+
+/* Removes a partial that nobody needs any more. */
+static void partial_remove(struct roundtrip *roundtrip)
+{
+	struct stasis_lib_knowledge *knowledge = &roundtrip->knowledge;
+	struct stasis_error err = STASIS_ERROR_INIT;
+
+	if (!*knowledge->partial || knowledge->is_published || knowledge->is_removed)
+		return;
+	if (stasis_tree_remove(AT_FDCWD, knowledge->partial, &err) != 0)
+		stasis_lib_event(roundtrip->sink, "warning", "%s", err.text);
+	knowledge->is_removed = true;
+}
+
+/* Says where the bytes of a program that stays suspended are. */
+static void copy_name(const struct roundtrip *roundtrip, struct stasis_error *outcome)
+{
+	const struct stasis_lib_knowledge *knowledge = &roundtrip->knowledge;
+
+	if (knowledge->is_published)
+		stasis_error_append(outcome, "; the image is kept: %s",
+				    roundtrip->options.artifact_dir);
+	else if (*knowledge->partial && knowledge->is_durable)
+		stasis_error_append(outcome, "; the only copy of its device memory is kept: %s",
+				    knowledge->partial);
+}
+
+/* The worker is gone without having said what became of the program: finds out, and brings it back. */
+static void worker_replace(struct roundtrip *roundtrip, struct stasis_error *outcome)
+{
+	struct stasis_lib_watch watch = {
+		.sink = roundtrip->sink,
+		.timeout_ns = roundtrip->options.timeout_ns,
+		.cancel_fd = -1,
+		.knowledge = &roundtrip->knowledge,
+	};
+	struct stasis_lib_rescue rescue = {
+		.knowledge = roundtrip->knowledge,
+		.image_path = roundtrip->options.artifact_dir,
+	};
+	struct stasis_error found = STASIS_ERROR_INIT;
+	struct stasis_error err = STASIS_ERROR_INIT;
+	enum stasis_lib_ending ending = STASIS_LIB_DIED;
+
+	if (!roundtrip->knowledge.workload || roundtrip->knowledge.phase < STASIS_LIB_LOCK) {
+		stasis_error_append(outcome, "; nothing had been done to the workload");
+		partial_remove(roundtrip);
+		return;
+	}
+	if (stasis_lib_supervise(stasis_lib_rescue_run, &rescue, &watch, &ending, &found, &err) !=
+	    0)
+		found = err;
+	if (ending == STASIS_LIB_ENDED && !stasis_error_is_set(&found)) {
+		stasis_error_append(outcome, "; the workload runs as before");
+		partial_remove(roundtrip);
+		return;
+	}
+	if (ending != STASIS_LIB_ENDED)
+		stasis_error_worsen(&found, STASIS_LOST);
+	stasis_error_worsen(outcome, found.status);
+	stasis_error_append(outcome, "; then: %s", found.text);
+	if (found.status == STASIS_SUSPENDED)
+		roundtrip->knowledge.is_kept = true;
+	copy_name(roundtrip, outcome);
+}
+
+/* Waits for a process of ours; false: it still lives at the deadline. */
+static bool workload_reap(pid_t pid, uint64_t deadline_ns)
+{
+	for (;;) {
+		pid_t got = waitpid(pid, NULL, WNOHANG);
+
+		if (got == pid || (got < 0 && errno == ECHILD))
+			return true;
+		if (stasis_deadline_passed(deadline_ns))
+			return false;
+		(void)usleep(10000);
+	}
+}
+
+/*
+ * Ends the workload, unless it is suspended and intact. One that was told where to write its verdict is
+ * never killed: a test reads there what became of it.
+ */
+static void workload_end(const struct roundtrip *roundtrip, const struct stasis_error *outcome)
+{
+	const struct stasis_lib_knowledge *knowledge = &roundtrip->knowledge;
+	bool has_report = secure_getenv("STASIS_WORKLOAD_REPORT") != NULL;
+
+	if (!knowledge->workload || knowledge->is_kept)
+		return;
+	if (has_report && (outcome->status == STASIS_LOST || outcome->status == STASIS_SUSPENDED))
+		return;
+	if (has_report)
+		(void)workload_reap(knowledge->workload,
+				    stasis_deadline_after_ns(roundtrip->options.timeout_ns));
+	else if (kill(knowledge->workload, SIGKILL) == 0)
+		(void)workload_reap(knowledge->workload,
+				    stasis_deadline_after_ns(5 * STASIS_NS_PER_S));
+}
+
+static int roundtrip_run(struct roundtrip *roundtrip, struct stasis_error *err)
+{
+	struct stasis_lib_watch watch = {
+		.sink = roundtrip->sink,
+		.timeout_ns = roundtrip->options.timeout_ns,
+		.cancel_fd = roundtrip->options.cancel_fd,
+		.knowledge = &roundtrip->knowledge,
+	};
+	struct stasis_lib_work work = {
+		.options = &roundtrip->options,
+		.supervisor_pid = getpid(),
+	};
+	struct stasis_error outcome = STASIS_ERROR_INIT;
+	enum stasis_lib_ending ending;
+
+	if (stasis_lib_supervise(stasis_lib_work_run, &work, &watch, &ending, &outcome, err) != 0)
+		return -1;
+	if (ending != STASIS_LIB_ENDED)
+		worker_replace(roundtrip, &outcome);
+	workload_end(roundtrip, &outcome);
+	if (!stasis_error_is_set(&outcome))
+		return 0;
+	stasis_error_take(err, &outcome);
+	return -1;
+}
+
+enum stasis_status stasis_library_roundtrip(struct stasis_library *library,
+					    const struct stasis_roundtrip_options *options)
+{
+	struct stasis_error *err = stasis_lib_begin(library);
+	struct roundtrip roundtrip = {
+		.options = STASIS_ROUNDTRIP_OPTIONS_INIT,
+		.sink = &library->sink,
+	};
+	int was_subreaper = 0;
+	int result;
+
+	if (stasis_lib_options_copy("roundtrip", options, &roundtrip.options,
+				    sizeof(roundtrip.options), err) != 0 ||
+	    options_check(&roundtrip.options, err) != 0)
+		return stasis_lib_end(library, -1);
+	/* So that the workload becomes our child when the worker, its parent, dies. */
+	(void)prctl(PR_GET_CHILD_SUBREAPER, &was_subreaper, 0, 0, 0);
+	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	result = roundtrip_run(&roundtrip, err);
+	(void)prctl(PR_SET_CHILD_SUBREAPER, was_subreaper, 0, 0, 0);
+	if (result == 0)
+		stasis_lib_event(&library->sink,
+				 roundtrip.options.damage == STASIS_DAMAGE_NONE
+					 ? "roundtrip"
+					 : "corruption_check",
+				 "passed");
+	return stasis_lib_end(library, result);
+}
