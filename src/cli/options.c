@@ -1,0 +1,195 @@
+/*
+ * See options.h.
+ */
+
+#include "cli/options.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/number.h"
+
+/* The largest options structure of any command. */
+#define OPTIONS_MAX_BYTES 256
+
+int stasis_cli_parse_flag(const struct stasis_cli_option *option, const char *text, void *ret_field,
+			  struct stasis_error *err)
+{
+	bool *flag = ret_field;
+
+	(void)option;
+	(void)text;
+	(void)err;
+	*flag = true;
+	return 0;
+}
+
+int stasis_cli_parse_text(const struct stasis_cli_option *option, const char *text, void *ret_field,
+			  struct stasis_error *err)
+{
+	const char **field = ret_field;
+
+	if (!*text)
+		return stasis_fail(err, STASIS_USAGE, "%s: the value is empty", option->name);
+	*field = text;
+	return 0;
+}
+
+int stasis_cli_parse_bytes(const struct stasis_cli_option *option, const char *text,
+			   void *ret_field, struct stasis_error *err)
+{
+	return stasis_parse_bytes(option->name, text, ret_field, err);
+}
+
+int stasis_cli_parse_duration(const struct stasis_cli_option *option, const char *text,
+			      void *ret_field, struct stasis_error *err)
+{
+	return stasis_parse_duration(option->name, text, ret_field, err);
+}
+
+int stasis_cli_parse_ordinal(const struct stasis_cli_option *option, const char *text,
+			     void *ret_field, struct stasis_error *err)
+{
+	uint32_t *field = ret_field;
+	uint64_t value;
+
+	if (stasis_parse_u64(option->name, text, &value, err) != 0)
+		return -1;
+	if (value > INT32_MAX)
+		return stasis_fail(err, STASIS_USAGE, "%s: '%s' is out of range", option->name,
+				   text);
+	*field = (uint32_t)value;
+	return 0;
+}
+
+int stasis_cli_parse_choice(const struct stasis_cli_option *option, const char *text,
+			    void *ret_field, struct stasis_error *err)
+{
+	int *field = ret_field;
+
+	for (const struct stasis_cli_choice *choice = option->choices; choice->word; choice++) {
+		if (strcmp(choice->word, text) == 0) {
+			*field = choice->value;
+			return 0;
+		}
+	}
+	return stasis_fail(err, STASIS_USAGE, "%s: '%s' is none of %s", option->name, text,
+			   option->value_name);
+}
+
+/* The option that `argument` names, alone or before a '='; *ret_value is behind the '=' or NULL. */
+static const struct stasis_cli_option *option_find(const struct stasis_cli_syntax *syntax,
+						   const char *argument, const char **ret_value)
+{
+	const char *equals = strchr(argument, '=');
+	size_t name_bytes = equals ? (size_t)(equals - argument) : strlen(argument);
+
+	for (size_t i = 0; i < syntax->option_count; i++) {
+		const struct stasis_cli_option *option = &syntax->options[i];
+
+		if (strlen(option->name) == name_bytes &&
+		    strncmp(option->name, argument, name_bytes) == 0) {
+			*ret_value = equals ? equals + 1 : NULL;
+			return option;
+		}
+	}
+	return NULL;
+}
+
+static int option_take(const struct stasis_cli_syntax *syntax, char **arguments, int *io_index,
+		       char *options, struct stasis_error *err)
+{
+	const char *argument = arguments[*io_index];
+	const char *next = arguments[*io_index + 1];
+	const char *value = NULL;
+	const struct stasis_cli_option *option = option_find(syntax, argument, &value);
+
+	if (!option)
+		return stasis_fail(err, STASIS_USAGE, "unknown option '%s'; see 'stasis %s --help'",
+				   argument, syntax->name);
+	if (!option->value_name && value)
+		return stasis_fail(err, STASIS_USAGE, "%s takes no value", option->name);
+	if (option->value_name && !value) {
+		if (!next || strncmp(next, "--", 2) == 0)
+			return stasis_fail(err, STASIS_USAGE, "%s: the value %s is missing",
+					   option->name, option->value_name);
+		value = next;
+		(*io_index)++;
+	}
+	return option->parse(option, value, options + option->offset, err);
+}
+
+static int operand_take(const struct stasis_cli_syntax *syntax, const char *argument, char *options,
+			struct stasis_error *err)
+{
+	const char **field = (const char **)(void *)(options + syntax->operand_offset);
+
+	if (!syntax->operand)
+		return stasis_fail(err, STASIS_USAGE, "unexpected argument '%s'", argument);
+	if (!*argument)
+		return stasis_fail(err, STASIS_USAGE, "%s is empty", syntax->operand);
+	if (*field)
+		return stasis_fail(err, STASIS_USAGE, "one %s only: '%s' is one too many",
+				   syntax->operand, argument);
+	*field = argument;
+	return 0;
+}
+
+static int arguments_take(const struct stasis_cli_syntax *syntax, int argument_count,
+			  char **arguments, char *options, struct stasis_error *err)
+{
+	const struct stasis_cli_common *common = (const void *)options;
+	bool are_options = true;
+
+	for (int i = 0; i < argument_count && !common->is_help; i++) {
+		int result;
+
+		if (are_options && strcmp(arguments[i], "--") == 0) {
+			are_options = false;
+			continue;
+		}
+		if (are_options && arguments[i][0] == '-' && arguments[i][1])
+			result = option_take(syntax, arguments, &i, options, err);
+		else
+			result = operand_take(syntax, arguments[i], options, err);
+		if (result != 0)
+			return -1;
+	}
+	if (!common->is_help && syntax->operand &&
+	    !*(const char **)(void *)(options + syntax->operand_offset))
+		return stasis_fail(err, STASIS_USAGE, "%s is missing; see 'stasis %s --help'",
+				   syntax->operand, syntax->name);
+	return 0;
+}
+
+int stasis_cli_parse(const struct stasis_cli_syntax *syntax, int argument_count, char **arguments,
+		     size_t options_bytes, void *options, struct stasis_error *err)
+{
+	_Alignas(max_align_t) char copy[OPTIONS_MAX_BYTES];
+
+	if (options_bytes > sizeof(copy))
+		return stasis_fail(err, STASIS_INTERNAL, "options of '%s' are too large",
+				   syntax->name);
+	memcpy(copy, options, options_bytes);
+	if (arguments_take(syntax, argument_count, arguments, copy, err) != 0) {
+		stasis_error_context(err, "%s", syntax->name);
+		return -1;
+	}
+	memcpy(options, copy, options_bytes);
+	return 0;
+}
+
+void stasis_cli_help_print(const struct stasis_cli_syntax *syntax, const char *summary)
+{
+	(void)printf("usage: stasis %s [OPTIONS]%s%s\n\n%s\n\n", syntax->name,
+		     syntax->operand ? " " : "", syntax->operand ? syntax->operand : "", summary);
+	for (size_t i = 0; i < syntax->option_count; i++) {
+		const struct stasis_cli_option *option = &syntax->options[i];
+		char left[64];
+
+		(void)snprintf(left, sizeof(left), "%s%s%s", option->name,
+			       option->value_name ? " " : "",
+			       option->value_name ? option->value_name : "");
+		(void)printf("  %-34s %s\n", left, option->help);
+	}
+}
