@@ -15,7 +15,37 @@
 /* clang-format off */
 #define SIM_BREAK_ANSWERS(X) \
 	X(init_needed, cuDeviceGetCount, CUDA_ERROR_NOT_INITIALIZED, CUDA_SUCCESS) \
-	X(init_flags, cuInit, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS)
+	X(init_flags, cuInit, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(version_without_init, cuDriverGetVersion, CUDA_SUCCESS, CUDA_ERROR_NOT_INITIALIZED) \
+	X(error_unknown, cuGetErrorName, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(forked_child, cuMemAlloc, CUDA_ERROR_NOT_INITIALIZED, CUDA_SUCCESS) \
+	X(device_ordinals, cuDeviceGet, CUDA_ERROR_INVALID_DEVICE, CUDA_SUCCESS) \
+	X(attribute_unknown, cuDeviceGetAttribute, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(attribute_device, cuDeviceGetAttribute, CUDA_ERROR_INVALID_DEVICE, CUDA_SUCCESS) \
+	X(pci_bus_id, cuDeviceGetByPCIBusId, CUDA_SUCCESS, CUDA_ERROR_INVALID_DEVICE) \
+	X(context_needed, cuMemAlloc, CUDA_ERROR_INVALID_CONTEXT, CUDA_SUCCESS) \
+	X(primary_releases, cuDevicePrimaryCtxRelease, CUDA_ERROR_INVALID_CONTEXT, CUDA_SUCCESS) \
+	X(alloc_zero, cuMemAlloc, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(alloc_too_much, cuMemAlloc, CUDA_ERROR_OUT_OF_MEMORY, CUDA_SUCCESS) \
+	X(free_unknown, cuMemFree, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(host_flags, cuMemHostAlloc, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(host_free_unknown, cuMemFreeHost, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(register_once, cuMemHostRegister, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, CUDA_SUCCESS) \
+	X(stream_flags, cuStreamCreate, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(query_tells_readiness, cuStreamQuery, CUDA_ERROR_NOT_READY, CUDA_SUCCESS) \
+	X(event_flags, cuEventCreate, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(event_follows_stream, cuEventQuery, CUDA_ERROR_NOT_READY, CUDA_SUCCESS) \
+	X(elapsed_time, cuEventElapsedTime, CUDA_ERROR_NOT_READY, CUDA_SUCCESS) \
+	X(elapsed_without_timing, cuEventElapsedTime, CUDA_ERROR_INVALID_HANDLE, CUDA_SUCCESS) \
+	X(memset_alignment, cuMemsetD32, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(unified_copy, cuMemcpy, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE) \
+	X(copy_of_nothing, cuMemcpyDtoH, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE) \
+	X(copy_beyond_end, cuMemcpyDtoH, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(copy_from_nowhere, cuMemcpyDtoH, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(peer_copy, cuMemcpyPeer, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE) \
+	X(entry_before_init, cuGetProcAddress, CUDA_SUCCESS, CUDA_ERROR_NOT_INITIALIZED) \
+	X(entry_without_output, cuGetProcAddress, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(entry_of_plain_name, cuDeviceTotalMem, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE)
 /* clang-format on */
 
 /* `call` is the name without _v2 and the like, of so many bytes. Gives the answer to make. */

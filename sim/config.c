@@ -168,6 +168,8 @@ static void read_config(void)
 	if (config.memory_bytes < 1ULL << 20)
 		sim_die("STASIS_SIM_MEMORY must be 1M at least");
 	read_breaks();
+	if (is_broken[break_index("cpu_touch_faults", strlen("cpu_touch_faults"))])
+		config.is_host_visible = true;
 }
 
 const struct sim_config *sim_config(void)

@@ -16,6 +16,8 @@ __thread struct sim_thread sim_thread;
 
 struct sim_context *sim_context_current(void)
 {
+	if (sim_thread.depth == 0 && sim_breaks("current_is_per_thread"))
+		return sim_core.devices[0].primary;
 	return sim_thread.depth > 0 ? sim_thread.stack[sim_thread.depth - 1] : NULL;
 }
 
@@ -114,7 +116,7 @@ static CUresult create(CUcontext *ret_context, unsigned flags, CUdevice device)
 		return result;
 	context->flags = flags;
 	result = context_start(context);
-	if (result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS && !sim_breaks("created_is_current"))
 		result = push(context);
 	if (result == CUDA_SUCCESS)
 		*ret_context = sim_context_handle(context);
@@ -181,6 +183,8 @@ static CUresult retain(CUcontext *ret_context, CUdevice device)
 		return result;
 	(*primary)->retained++;
 	*ret_context = sim_context_handle(*primary);
+	if ((*primary)->retained > 1 && sim_breaks("primary_is_one"))
+		*ret_context = (CUcontext)(void *)&sim_core;
 	return CUDA_SUCCESS;
 }
 
@@ -198,7 +202,7 @@ static CUresult release(CUdevice device)
 	primary = sim_core.devices[device].primary;
 	if (primary == NULL || primary->retained == 0)
 		return CUDA_ERROR_INVALID_CONTEXT;
-	if (--primary->retained == 0 && primary->is_alive)
+	if (--primary->retained == 0 && primary->is_alive && !sim_breaks("primary_release_frees"))
 		context_end(primary);
 	return CUDA_SUCCESS;
 }
@@ -245,7 +249,7 @@ static CUresult primary_state(CUdevice device, unsigned *ret_flags, int *ret_act
 		return CUDA_ERROR_INVALID_DEVICE;
 	primary = sim_core.devices[device].primary;
 	*ret_flags = primary != NULL ? primary->flags : 0;
-	*ret_active = primary != NULL && primary->is_alive;
+	*ret_active = (primary != NULL && primary->is_alive) || sim_breaks("primary_state");
 	return CUDA_SUCCESS;
 }
 
@@ -268,7 +272,7 @@ static CUresult primary_set_flags(CUdevice device, unsigned flags)
 	primary = &sim_core.devices[device].primary;
 	if (*primary == NULL)
 		result = context_new(device, true, primary);
-	if (result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS && !sim_breaks("primary_flags"))
 		(*primary)->flags = flags;
 	return result;
 }
@@ -298,7 +302,8 @@ static CUresult pop(CUcontext *ret_context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (ret_context != NULL)
 		*ret_context = sim_context_handle(sim_context_current());
-	sim_thread.depth--;
+	if (!sim_breaks("context_stack"))
+		sim_thread.depth--;
 	return CUDA_SUCCESS;
 }
 
@@ -332,6 +337,8 @@ static CUresult get_current(CUcontext *ret_context)
 	if (ret_context == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret_context = sim_context_handle(sim_context_current());
+	if (*ret_context == NULL && sim_breaks("current_starts_empty"))
+		*ret_context = (CUcontext)(void *)&sim_core;
 	return CUDA_SUCCESS;
 }
 

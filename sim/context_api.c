@@ -13,7 +13,7 @@ static CUresult get_device(CUcontext handle, CUdevice *ret_device)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = sim_context_get(handle, &context);
 	if (result == CUDA_SUCCESS)
-		*ret_device = context->device;
+		*ret_device = context->device + sim_breaks("context_device");
 	return result;
 }
 
@@ -68,7 +68,8 @@ static CUresult synchronize(CUcontext handle)
 		result = sim_capture_check_context(context);
 	if (result != CUDA_SUCCESS)
 		return result;
-	sim_stream_wait_context(context);
+	if (!sim_breaks("context_synchronize_waits"))
+		sim_stream_wait_context(context);
 	return context->error;
 }
 
@@ -186,7 +187,8 @@ static CUresult set_limit(CUlimit limit, size_t value)
 {
 	if (!has_limit(limit))
 		return CUDA_ERROR_UNSUPPORTED_LIMIT;
-	sim_context_current()->limits[limit] = value;
+	if (!sim_breaks("context_limits"))
+		sim_context_current()->limits[limit] = value;
 	return CUDA_SUCCESS;
 }
 

@@ -10,6 +10,9 @@
 /* From one piece to another of the same length. */
 static int move(const struct sim_piece *to, const struct sim_piece *from, uint64_t bytes)
 {
+	if (to->memory != NULL &&
+	    sim_breaks(from->memory != NULL ? "copies_move_bytes" : "host_reaches_device"))
+		return 0;
 	if (to->memory != NULL && from->memory != NULL)
 		return sim_storage_copy(to->fd, to->offset, from->fd, from->offset, bytes);
 	if (to->memory != NULL)
@@ -66,9 +69,10 @@ static CUresult copy_row(const struct sim_action *action, uint64_t destination, 
 CUresult sim_copy_run(const struct sim_action *action)
 {
 	const struct sim_copy *copy = &action->copy;
+	uint64_t height = sim_breaks("copy_in_two_dimensions") ? 1 : copy->height;
 	CUresult result = CUDA_SUCCESS;
 
-	for (uint64_t row = 0; row < copy->height && result == CUDA_SUCCESS; row++)
+	for (uint64_t row = 0; row < height && result == CUDA_SUCCESS; row++)
 		result = copy_row(action, copy->destination + row * copy->destination_pitch,
 				  copy->source + row * copy->source_pitch, copy->width);
 	return result;

@@ -107,6 +107,8 @@ static CUresult copy(struct request request, CUstream handle)
 	struct sim_stream *stream = NULL;
 	CUresult result = sim_stream_get(handle, &stream);
 
+	if (sim_breaks("async_copy_returns"))
+		request.is_asynchronous = false;
 	if (result == CUDA_SUCCESS && !request.is_asynchronous)
 		result = sim_capture_check_legacy(stream);
 	if (result != CUDA_SUCCESS || request.copy.width == 0 || request.copy.height == 0)

@@ -30,12 +30,21 @@ uint64_t sim_core_new_id_locked(void)
 	return sim_core.next_id++;
 }
 
+static __thread bool is_in_host_function;
+
+void sim_core_set_host_function(bool is_inside)
+{
+	is_in_host_function = is_inside;
+}
+
 CUresult sim_core_admit(enum sim_need need)
 {
 	CUresult result = CUDA_SUCCESS;
 
 	if (need == SIM_NEEDS_NOTHING)
 		return CUDA_SUCCESS;
+	if (need == SIM_NEEDS_CONTEXT && is_in_host_function)
+		return CUDA_ERROR_NOT_PERMITTED;
 	sim_core_lock();
 	if (!sim_core.initialized || sim_core.forked)
 		result = CUDA_ERROR_NOT_INITIALIZED;

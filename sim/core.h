@@ -63,6 +63,8 @@ uint64_t sim_core_new_id_locked(void);
 /* What a call needs before its arguments are looked at. */
 enum sim_need { SIM_NEEDS_NOTHING, SIM_NEEDS_INIT, SIM_NEEDS_CONTEXT };
 CUresult sim_core_admit(enum sim_need need);
+/* From inside a host function no CUDA call that needs a context is permitted on this thread. */
+void sim_core_set_host_function(bool is_inside);
 
 /*
  * The body of an exported function: enter it (faults, checkpoint gate, log), check what it needs,

@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 struct attribute {
 	CUdevice_attribute attribute;
@@ -128,7 +129,9 @@ void sim_device_uuid(int physical, CUuuid *ret_uuid)
 				      0x1d, 0x35, 0x62, 0x18, 0x70, 0x29, 0x5c, 0x00};
 
 	memcpy(ret_uuid->bytes, base, sizeof(base));
-	ret_uuid->bytes[15] = (char)(physical + 1);
+	ret_uuid->bytes[15] = (char)(sim_breaks("uuids_differ") ? 1 : physical + 1);
+	if (sim_breaks("uuid_is_identity"))
+		ret_uuid->bytes[14] = (char)(getpid() & 0x7f);
 }
 
 static CUresult device_uuid(CUuuid *ret_uuid, CUdevice device)
@@ -166,6 +169,16 @@ SIM_API CUresult cuDeviceTotalMem_v2(size_t *ret_bytes, CUdevice device)
 	return SIM_CALL_LOCKED(SIM_CALL_PURE, SIM_NEEDS_INIT, total_memory(ret_bytes, device));
 }
 
+static int attribute_value(const struct attribute *attribute)
+{
+	if (attribute->attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY &&
+	    sim_breaks("device_abilities"))
+		return 0;
+	if (attribute->attribute == CU_DEVICE_ATTRIBUTE_WARP_SIZE && sim_breaks("device_shape"))
+		return 64;
+	return attribute->value;
+}
+
 static CUresult device_attribute(int *ret_value, CUdevice_attribute attribute, CUdevice device)
 {
 	if (ret_value == NULL)
@@ -179,7 +192,7 @@ static CUresult device_attribute(int *ret_value, CUdevice_attribute attribute, C
 	for (size_t i = 0; i < ARRAY_COUNT(attributes); i++) {
 		if (attributes[i].attribute != attribute)
 			continue;
-		*ret_value = attributes[i].value;
+		*ret_value = attribute_value(&attributes[i]);
 		return CUDA_SUCCESS;
 	}
 	return CUDA_ERROR_INVALID_VALUE;

@@ -69,7 +69,9 @@ bool sim_event_is_done(const struct sim_event *event)
 {
 	if (event->ipc != NULL)
 		return sim_ipc_event_is_done(event->ipc);
-	return event->recorded == NULL || event->recorded->is_done;
+	if (event->recorded == NULL)
+		return !sim_breaks("event_unrecorded");
+	return event->recorded->is_done;
 }
 
 static CUresult create(CUevent *ret_event, unsigned flags)
@@ -179,7 +181,7 @@ static CUresult synchronize(CUevent handle)
 	context = event->context;
 	if (event->ipc != NULL)
 		sim_ipc_event_wait(event->ipc);
-	else if (event->recorded != NULL)
+	else if (event->recorded != NULL && !sim_breaks("event_synchronize_waits"))
 		sim_work_hold_and_wait(event->recorded);
 	return context->error;
 }

@@ -133,6 +133,8 @@ static CUresult find(const void *pointer, struct sim_allocation **ret_allocation
 
 	if (allocation == NULL || !sim_allocation_is_host(allocation))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (allocation->kind == SIM_ALLOCATION_REGISTERED && sim_breaks("registered_is_usable"))
+		return CUDA_ERROR_INVALID_VALUE;
 	*ret_allocation = allocation;
 	return CUDA_SUCCESS;
 }
@@ -146,7 +148,7 @@ static CUresult device_pointer(CUdeviceptr *ret_pointer, void *pointer, unsigned
 		return CUDA_ERROR_INVALID_VALUE;
 	result = find(pointer, &allocation);
 	if (result == CUDA_SUCCESS)
-		*ret_pointer = address_of(pointer);
+		*ret_pointer = address_of(pointer) + (sim_breaks("host_device_pointer") ? PAGE : 0);
 	return result;
 }
 

@@ -84,6 +84,8 @@ static CUresult init(unsigned int flags)
 		result = CUDA_ERROR_NOT_INITIALIZED;
 	else if (!sim_core.initialized)
 		result = sim_core_initialize_locked();
+	else if (sim_breaks("init_again"))
+		result = CUDA_ERROR_ILLEGAL_STATE;
 	sim_core_unlock();
 	if (result == CUDA_SUCCESS)
 		result = sim_checkpoint_start();
@@ -116,7 +118,7 @@ static CUresult result_string(CUresult wanted, bool name, const char **ret_text)
 	for (size_t i = 0; i < ARRAY_COUNT(texts); i++) {
 		if (texts[i].result != wanted)
 			continue;
-		*ret_text = name ? texts[i].name : texts[i].text;
+		*ret_text = name && !sim_breaks("error_names") ? texts[i].name : texts[i].text;
 		return CUDA_SUCCESS;
 	}
 	return CUDA_ERROR_INVALID_VALUE;

@@ -108,7 +108,7 @@ static void block_drop_if_empty(uint64_t start)
 CUresult sim_legacy_allocate(struct sim_context *context, enum sim_allocation_kind kind,
 			     uint64_t bytes, struct sim_allocation **ret_allocation)
 {
-	bool is_piece = bytes <= PIECE_MAX;
+	bool is_piece = bytes <= PIECE_MAX && !sim_breaks("alloc_steps");
 	uint64_t block_bytes;
 	uint64_t start = 0;
 	CUresult result;
@@ -170,7 +170,7 @@ SIM_API CUresult cuMemAlloc_v2(CUdeviceptr *ret_pointer, size_t bytes)
 static CUresult allocate_pitch(CUdeviceptr *ret_pointer, size_t *ret_pitch, size_t width,
 			       size_t height, unsigned element_bytes)
 {
-	uint64_t pitch = sim_round_up(width, STEP);
+	uint64_t pitch = sim_round_up(width, sim_breaks("pitch_steps") ? element_bytes : STEP);
 	uint64_t bytes = 0;
 	CUresult result;
 
@@ -204,7 +204,10 @@ static CUresult release(CUdeviceptr pointer)
 	    sim_allocation_is_host(allocation) || allocation->kind == SIM_ALLOCATION_IPC)
 		return CUDA_ERROR_INVALID_VALUE;
 	allocation->is_freeing = true;
-	sim_stream_wait_context(allocation->context);
+	if (!sim_breaks("free_waits"))
+		sim_stream_wait_context(allocation->context);
+	if (sim_breaks("free_returns_memory"))
+		return CUDA_SUCCESS;
 	if (allocation->kind == SIM_ALLOCATION_POOL)
 		return sim_pool_free_now(allocation);
 	sim_allocation_free(allocation);
@@ -223,7 +226,8 @@ static CUresult memory_info(size_t *ret_free, size_t *ret_total)
 	if (ret_free == NULL || ret_total == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret_free = sim_machine_free_bytes(device);
-	*ret_total = sim_machine_total_bytes(device);
+	*ret_total = sim_machine_total_bytes(device) -
+		     (sim_breaks("total_memory") ? SIM_GRANULARITY : 0);
 	return CUDA_SUCCESS;
 }
 

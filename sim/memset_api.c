@@ -9,7 +9,8 @@ static struct sim_fill plain(CUdeviceptr destination, uint32_t value, unsigned e
 			     size_t count)
 {
 	return (struct sim_fill){.destination = destination,
-				 .width = count * element_bytes,
+				 .width = sim_breaks("memset_widths") ? count
+								      : count * element_bytes,
 				 .height = 1,
 				 .value = value,
 				 .element_bytes = element_bytes};
@@ -52,6 +53,11 @@ static CUresult fill(struct sim_fill wanted, CUstream handle)
 	if (result != CUDA_SUCCESS)
 		return result;
 	action.context = stream->context;
+	if (sim_breaks("stream_is_ordered")) {
+		sim_core_unlock();
+		(void)sim_fill_run(&action);
+		sim_core_lock();
+	}
 	return sim_stream_submit(stream, &action, NULL, NULL);
 }
 

@@ -35,10 +35,14 @@ static const struct entry *find(const char *name, int version, bool *ret_is_know
 
 		if (entry->address == NULL || strcmp(entry->query, name) != 0)
 			continue;
-		if (entry->version > newest && !sim_breaks("custom_storage_follows_version"))
+		if (entry->version == 12080 && sim_breaks("checkpoint_entries"))
+			continue;
+		if ((entry->version > newest) !=
+		    (entry->version == 13040 && sim_breaks("custom_storage_follows_version")))
 			continue;
 		*ret_is_known = true;
-		if ((entry->version <= version || entry->version > newest) &&
+		if ((entry->version <= version || entry->version > newest ||
+		     sim_breaks("entry_too_new")) &&
 		    (found == NULL || entry->version > found->version))
 			found = entry;
 	}
@@ -55,8 +59,12 @@ static CUresult proc_address(const char *name, void **ret_address, int version, 
 	    version > sim_config()->version ||
 	    flags > CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (sim_breaks("entry_by_version"))
+		version = sim_config()->version;
 	entry = find(name, version, &is_known);
 	*ret_address = entry != NULL ? entry->address : NULL;
+	if (!is_known && sim_breaks("entry_unknown"))
+		*ret_address = (void *)proc_address;
 	if (ret_status != NULL)
 		*ret_status = entry != NULL ? CU_GET_PROC_ADDRESS_SUCCESS
 			      : is_known    ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT

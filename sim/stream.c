@@ -150,6 +150,9 @@ void sim_stream_drop(struct sim_stream *stream)
 	sim_set_remove(&sim_core.streams, stream);
 	stream->is_destroyed = true;
 	stream->is_orphan = stream->first != NULL;
+	if (stream->is_orphan && sim_breaks("destroyed_stream_finishes"))
+		for (struct sim_work *work = stream->first->next; work; work = work->next)
+			work->action.run = NULL;
 	stream->context->orphans += stream->is_orphan;
 	if (stream->has_worker)
 		(void)pthread_cond_signal(&stream->has_work);
@@ -179,7 +182,12 @@ static bool must_follow(const struct sim_stream *stream, const struct sim_stream
 	if (other == stream || other->context != stream->context || other->latest == NULL ||
 	    other->latest->is_done)
 		return false;
-	if (((stream->flags | other->flags) & CU_STREAM_NON_BLOCKING) != 0)
+	if (sim_breaks("streams_are_independent"))
+		return true;
+	if (sim_breaks("default_stream_waits") || sim_breaks("copy_waits_for_blocking_streams"))
+		return false;
+	if (((stream->flags | other->flags) & CU_STREAM_NON_BLOCKING) != 0 &&
+	    !sim_breaks("non_blocking_is_not_waited_for"))
 		return false;
 	return stream->is_legacy || other->is_legacy;
 }

@@ -79,7 +79,8 @@ static CUresult create(CUstream *ret_stream, unsigned flags, int priority)
 	if (ret_stream == NULL || (flags & ~(unsigned)CU_STREAM_NON_BLOCKING) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* A priority beyond the range is taken as the nearest. */
-	priority = priority > 0 ? 0 : priority < -5 ? -5 : priority;
+	if (!sim_breaks("stream_priority"))
+		priority = priority > 0 ? 0 : priority < -5 ? -5 : priority;
 	result = sim_stream_new(sim_context_current(), flags, priority, &stream);
 	if (result == CUDA_SUCCESS)
 		*ret_stream = (CUstream)(void *)stream;
@@ -147,7 +148,8 @@ static CUresult synchronize(CUstream handle)
 	if (result != CUDA_SUCCESS)
 		return result;
 	context = stream->context;
-	sim_stream_wait(stream);
+	if (!sim_breaks("stream_synchronize_waits"))
+		sim_stream_wait(stream);
 	return context->error;
 }
 
@@ -179,7 +181,8 @@ static CUresult wait_event(CUstream stream_handle, CUevent event_handle, unsigne
 		sim_ipc_event_make_wait(event->ipc, &action);
 		return sim_stream_submit(stream, &action, NULL, NULL);
 	}
-	if (event->recorded == NULL || event->recorded->is_done)
+	if (event->recorded == NULL || event->recorded->is_done ||
+	    sim_breaks("event_joins_streams"))
 		return CUDA_SUCCESS;
 	return sim_stream_submit_after(stream, &action, event->recorded, NULL);
 }
@@ -193,11 +196,16 @@ SIM_API CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int 
 static CUresult run_host(const struct sim_action *action)
 {
 	const struct sim_host_call *call = &action->host;
+	CUresult status = action->context->error;
 
+	if (sim_breaks("callback_gets_status"))
+		status = CUDA_ERROR_UNKNOWN;
+	sim_core_set_host_function(!sim_breaks("host_function_has_no_cuda"));
 	if (call->function != NULL)
 		call->function(call->data);
 	else
-		call->callback(call->stream, action->context->error, call->data);
+		call->callback(call->stream, status, call->data);
+	sim_core_set_host_function(false);
 	return CUDA_SUCCESS;
 }
 
@@ -214,6 +222,12 @@ static CUresult launch_host(CUstream handle, struct sim_host_call call, bool run
 	if (result != CUDA_SUCCESS)
 		return result;
 	action.context = stream->context;
+	if (!sim_stream_is_idle(stream) && sim_breaks("host_function_is_ordered")) {
+		sim_core_unlock();
+		(void)run_host(&action);
+		sim_core_lock();
+		return CUDA_SUCCESS;
+	}
 	return sim_stream_submit(stream, &action, NULL, NULL);
 }
 

@@ -39,7 +39,7 @@ static CUresult get_device(CUstream handle, CUdevice *ret_device)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = sim_stream_get(handle, &stream);
 	if (result == CUDA_SUCCESS)
-		*ret_device = stream->context->device;
+		*ret_device = stream->context->device + sim_breaks("stream_context");
 	return result;
 }
 
@@ -57,7 +57,7 @@ static CUresult get_id(CUstream handle, unsigned long long *ret_id)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = sim_stream_get(handle, &stream);
 	if (result == CUDA_SUCCESS)
-		*ret_id = stream->id;
+		*ret_id = sim_breaks("stream_identity") ? 1 : stream->id;
 	return result;
 }
 

@@ -19,7 +19,7 @@
 #include "driver/abi.h"
 
 #define T_BLOCK_MS 150
-#define T_PASS_MS 10000 /* how long a call may take that should not block */
+#define T_PASS_MS 5000 /* how long a call may take that should not block */
 
 struct t_gate {
 	int ends[2];
