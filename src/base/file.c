@@ -135,6 +135,19 @@ int stasis_file_read(int dir_fd, const char *name, size_t max_bytes, enum stasis
 	return 0;
 }
 
+/* fsync, repeated where a signal interrupts it (network and FUSE file systems); 0, or an errno. */
+static int sync_repeat(int fd, const char *point)
+{
+	int code;
+
+	do {
+		code = stasis_fault_point(point);
+		if (!code && fsync(fd) != 0)
+			code = errno;
+	} while (code == EINTR);
+	return code;
+}
+
 static int temporary_fill(int fd, const char *name, const void *data, size_t bytes,
 			  struct stasis_error *err)
 {
@@ -142,10 +155,9 @@ static int temporary_fill(int fd, const char *name, const void *data, size_t byt
 
 	if (code)
 		return stasis_fail_code(err, STASIS_REFUSED, code, "write '%s'", name);
-	code = stasis_fault_point("file_sync");
-	if (code || fsync(fd) != 0)
-		return stasis_fail_code(err, STASIS_REFUSED, code ? code : errno, "fsync '%s'",
-					name);
+	code = sync_repeat(fd, "file_sync");
+	if (code)
+		return stasis_fail_code(err, STASIS_REFUSED, code, "fsync '%s'", name);
 	return 0;
 }
 
@@ -183,10 +195,10 @@ remove_temporary:
 
 int stasis_dir_sync(int dir_fd, const char *name, struct stasis_error *err)
 {
-	int code = stasis_fault_point("dir_sync");
+	int code = sync_repeat(dir_fd, "dir_sync");
 
-	if (code || fsync(dir_fd) != 0)
-		return stasis_fail_code(err, STASIS_REFUSED, code ? code : errno,
-					"fsync the directory of '%s'", name);
+	if (code)
+		return stasis_fail_code(err, STASIS_REFUSED, code, "fsync the directory of '%s'",
+					name);
 	return 0;
 }
