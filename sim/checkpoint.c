@@ -180,6 +180,7 @@ SIM_API CUresult cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointAr
 static CUresult check_restore_args(const CUcheckpointRestoreArgs *args)
 {
 	int version = sim_config()->version;
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): the size of the pointer is meant */
 	size_t known = sizeof(args->gpuPairs) + sizeof(args->gpuPairsCount);
 
 	if (version < VERSION_GPU_PAIRS)

@@ -43,19 +43,19 @@ void sim_die(const char *format, ...)
 
 static uint64_t unit_bytes(const char *suffix)
 {
-	static const char units[] = "KMGT";
-	const char *unit = *suffix ? strchr(units, toupper((unsigned char)*suffix)) : NULL;
+	static const char units[] = "KkMmGgTt";
+	const char *unit = *suffix ? strchr(units, *suffix) : NULL;
 
 	if (*suffix == '\0')
 		return 1;
 	if (unit == NULL || suffix[1] != '\0')
 		return 0;
-	return 1ULL << (10 * (unit - units + 1));
+	return 1ULL << (10 * ((unit - units) / 2 + 1));
 }
 
 static uint64_t env_bytes(const char *name, uint64_t otherwise)
 {
-	const char *text = getenv(name);
+	const char *text = secure_getenv(name);
 	char *end = NULL;
 	unsigned long long value;
 	uint64_t unit;
@@ -73,7 +73,7 @@ static uint64_t env_bytes(const char *name, uint64_t otherwise)
 
 static int env_number(const char *name, int otherwise, int low, int high)
 {
-	const char *text = getenv(name);
+	const char *text = secure_getenv(name);
 	char *end = NULL;
 	long value;
 
@@ -100,7 +100,7 @@ static int env_version(void)
 /* Others must not reach what stands in the directory: it is memory of the programs under test. */
 static const char *env_dir(void)
 {
-	const char *dir = getenv("STASIS_SIM_DIR");
+	const char *dir = secure_getenv("STASIS_SIM_DIR");
 	struct stat found;
 
 	if (dir == NULL) {
@@ -136,7 +136,7 @@ static size_t break_index(const char *name, size_t name_bytes)
 
 static void read_breaks(void)
 {
-	const char *text = getenv("STASIS_SIM_BREAK");
+	const char *text = secure_getenv("STASIS_SIM_BREAK");
 
 	while (text != NULL && *text != '\0') {
 		size_t name_bytes = strcspn(text, ",");

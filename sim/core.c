@@ -64,7 +64,8 @@ static void after_fork_in_child(void)
 /* CUDA_VISIBLE_DEVICES as a list of numbers: the first that is none ends the list, as with CUDA. */
 static int visible_devices(int machine_count, int physical[])
 {
-	const char *list = getenv("CUDA_VISIBLE_DEVICES"); /* NOLINT(concurrency-mt-unsafe) */
+	const char *list =
+		secure_getenv("CUDA_VISIBLE_DEVICES"); /* NOLINT(concurrency-mt-unsafe) */
 	int count = 0;
 
 	if (list == NULL) {

@@ -89,7 +89,7 @@ static bool parse_rule(struct fault_rule *rule)
 	char *call;
 	char *kind;
 
-	(void)strcpy(copy, rule->text);
+	memcpy(copy, rule->text, sizeof(copy));
 	call = strchr(copy, ':');
 	kind = call ? strchr(call, '=') : NULL;
 	if (kind == NULL || call == copy)
@@ -148,8 +148,8 @@ static void forget_counts(void)
 
 static void read_plan(void)
 {
-	const char *text = getenv("STASIS_SIM_FAULT");
-	const char *process = getenv("STASIS_SIM_FAULT_PROCESS");
+	const char *text = secure_getenv("STASIS_SIM_FAULT");
+	const char *process = secure_getenv("STASIS_SIM_FAULT_PROCESS");
 
 	while (text != NULL && *text != '\0') {
 		size_t rule_bytes = strcspn(text, ",");

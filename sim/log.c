@@ -18,7 +18,7 @@ static struct {
 
 static void read_log(void)
 {
-	const char *path = getenv("STASIS_SIM_LOG");
+	const char *path = secure_getenv("STASIS_SIM_LOG");
 	char exe[PATH_MAX];
 	ssize_t exe_bytes = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
 	const char *base;

@@ -145,6 +145,7 @@ static int connect_any(pid_t pid)
 	if (dir == NULL)
 		return -1;
 	(void)snprintf(prefix, sizeof(prefix), "p-%d-", (int)pid);
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread reads this stream */
 	for (struct dirent *entry = readdir(dir); entry != NULL && fd < 0; entry = readdir(dir)) {
 		if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0)
 			continue;

@@ -5,6 +5,7 @@
 #include "image/fields.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -239,7 +240,7 @@ static int unknown_refuse(const struct stasis_image_field_table *table, json_t *
 
 		if (table_has(table, name))
 			continue;
-		(void)strncat(shown, name, sizeof(shown) - 1);
+		(void)snprintf(shown, sizeof(shown), "%s", name);
 		return stasis_fail(err, STASIS_BAD_IMAGE, "%s: field '%s' is unknown", where,
 				   stasis_image_text_clean(shown));
 	}
