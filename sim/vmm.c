@@ -67,7 +67,8 @@ CUresult sim_vmm_check_properties(const CUmemAllocationProp *properties,
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((properties->requestedHandleTypes & CU_MEM_HANDLE_TYPE_FABRIC) != 0)
 		return CUDA_ERROR_NOT_SUPPORTED;
-	if ((properties->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0)
+	if ((properties->requestedHandleTypes &
+	     ~(unsigned int)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret_location = location;
 	return CUDA_SUCCESS;
