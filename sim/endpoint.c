@@ -97,10 +97,20 @@ static void on_thread(struct client *client, const struct sim_request *request)
 	answer_result(client, CUDA_SUCCESS);
 }
 
+static bool is_gone(const struct client *client)
+{
+	char byte;
+
+	return recv(client->fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* A caller that dies while it waits has not locked us, even if the instant has just come. */
 static void try_lock(struct client *client)
 {
 	CUresult result = sim_target_try_lock();
 
+	if (result == CUDA_SUCCESS && is_gone(client))
+		(void)sim_target_unlock();
 	if (result == CUDA_ERROR_NOT_READY) {
 		if (client->deadline_ms == NO_DEADLINE || now_ms() < client->deadline_ms)
 			return;

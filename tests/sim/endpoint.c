@@ -1,0 +1,176 @@
+/*
+ * Description: the endpoint is found by pid or thread id, answers only its own user and root, is no part
+ * of a forked child, and leaves nothing that stands for a process after its death.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+#include "checkpoint.h"
+#include "child.h"
+#include "device.h"
+#include "witness.h"
+
+#define OTHER_USER 65534
+
+static struct t_load load = {.devices = 1, .bytes = T_MIB};
+
+static void find_socket(pid_t pid, char *ret_path, size_t path_size)
+{
+	const char *folder = getenv("STASIS_SIM_DIR"); /* NOLINT(concurrency-mt-unsafe) */
+	char prefix[32];
+	DIR *dir = opendir(folder);
+
+	T_TRUE(dir != NULL);
+	ret_path[0] = '\0';
+	(void)snprintf(prefix, sizeof(prefix), "p-%d-", (int)pid);
+	for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir))
+		if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
+			(void)snprintf(ret_path, path_size, "%s/%s", folder, entry->d_name);
+	(void)closedir(dir);
+	T_TRUE(ret_path[0] != '\0');
+}
+
+static void modes(pid_t pid)
+{
+	char path[600];
+	struct stat found;
+
+	find_socket(pid, path, sizeof(path));
+	T_SYS(stat(path, &found));
+	T_TRUE(S_ISSOCK(found.st_mode));
+	T_EQ(found.st_mode & 0777, 0600);
+}
+
+/* Neither through the folder's mode nor, with that opened, past the socket's owner. */
+static void other_user(int fd, void *argument)
+{
+	const pid_t *pid = argument;
+	CUprocessState state;
+
+	(void)fd;
+	T_OK(cuCheckpointProcessGetState(*pid, &state));
+	T_SYS(syscall(SYS_setresuid, OTHER_USER, OTHER_USER, OTHER_USER));
+	T_IS(cuCheckpointProcessGetState(*pid, &state), CUDA_ERROR_OPERATING_SYSTEM);
+	T_IS(t_lock(*pid), CUDA_ERROR_OPERATING_SYSTEM);
+}
+
+static void permissions(pid_t pid)
+{
+	const char *folder = getenv("STASIS_SIM_DIR"); /* NOLINT(concurrency-mt-unsafe) */
+	char path[600];
+	struct t_child child;
+
+	if (geteuid() != 0) {
+		(void)printf("not root: another user is not tried\n");
+		return;
+	}
+	child = t_child_start(other_user, &pid);
+	t_child_join(&child);
+	find_socket(pid, path, sizeof(path));
+	T_SYS(chmod(path, 0666));
+	child = t_child_start(other_user, &pid);
+	T_SYS(chmod(folder, 0700));
+	t_child_join(&child);
+	T_SYS(chmod(path, 0600));
+	T_WITNESS(pid, "RUNNING");
+}
+
+/* The endpoint's own thread is one of the process's. */
+static void threads(pid_t pid)
+{
+	CUprocessState state = CU_PROCESS_STATE_FAILED;
+	int thread_id = 0;
+
+	T_OK(cuCheckpointProcessGetRestoreThreadId(pid, &thread_id));
+	T_TRUE(thread_id != pid);
+	T_OK(cuCheckpointProcessGetState(thread_id, &state));
+	T_EQ(state, CU_PROCESS_STATE_RUNNING);
+	T_OK(t_lock(thread_id));
+	T_WITNESS(pid, "LOCKED");
+	T_OK(t_unlock(pid));
+}
+
+/* Has CUDA, and then a child that holds on to nothing of it. */
+static void run_parent(int fd, void *argument)
+{
+	pid_t child;
+
+	(void)argument;
+	(void)t_cuda();
+	child = (pid_t)T_SYS(fork());
+	if (child == 0) {
+		CUprocessState state;
+
+		T_IS(cuMemFree_v2(0), CUDA_ERROR_NOT_INITIALIZED);
+		T_IS(cuCheckpointProcessGetState(getpid(), &state), CUDA_ERROR_NOT_INITIALIZED);
+		t_wait_end(fd);
+		_exit(0);
+	}
+	t_send(fd, &child, sizeof(child));
+	t_wait_end(fd);
+}
+
+static void forked(void)
+{
+	struct t_child parent = t_child_start(run_parent, NULL);
+	CUprocessState state;
+	pid_t child;
+	int status;
+
+	t_receive(parent.fd, &child, sizeof(child));
+	T_WITNESS(parent.pid, "RUNNING");
+	T_WITNESS(child, "NONE");
+	T_SYS(kill(parent.pid, SIGKILL));
+	T_SYS(waitpid(parent.pid, &status, 0));
+	T_IS(cuCheckpointProcessGetState(parent.pid, &state), CUDA_ERROR_OPERATING_SYSTEM);
+	T_EQ(t_witness_bytes(parent.pid, 0), 0);
+	T_IS(cuCheckpointProcessGetState(child, &state), CUDA_ERROR_NOT_INITIALIZED);
+}
+
+/* A folder whose name leaves no room for a socket's address. */
+static void run_deep(int fd, void *argument)
+{
+	const char *folder = getenv("TMPDIR"); /* NOLINT(concurrency-mt-unsafe) */
+	struct t_child child;
+	char path[600];
+
+	(void)fd;
+	(void)argument;
+	(void)snprintf(path, sizeof(path), "%s/%0120d", folder, 0);
+	T_SYS(setenv("STASIS_SIM_DIR", path, 1));
+	child = t_child_start(t_load_run, &load);
+	t_hear(child.fd, 'R');
+	t_suspend(child.pid);
+	t_resume(child.pid);
+	T_WITNESS(child.pid, "RUNNING");
+	t_child_join(&child);
+}
+
+int main(void)
+{
+	struct t_child deep = t_child_start(run_deep, NULL);
+	struct t_child child;
+	CUprocessState state;
+	pid_t pid;
+
+	t_child_join(&deep);
+	child = t_child_start(t_load_run, &load);
+	pid = child.pid;
+	t_hear(child.fd, 'R');
+	modes(pid);
+	permissions(pid);
+	threads(pid);
+	forked();
+	t_child_join(&child);
+	T_IS(cuCheckpointProcessGetState(pid, &state), CUDA_ERROR_OPERATING_SYSTEM);
+	return 0;
+}
