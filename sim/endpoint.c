@@ -110,7 +110,7 @@ static void try_lock(struct client *client)
 	CUresult result = sim_target_try_lock();
 
 	if (result == CUDA_SUCCESS && is_gone(client))
-		(void)sim_target_unlock();
+		result = sim_target_unlock();
 	if (result == CUDA_ERROR_NOT_READY) {
 		if (client->deadline_ms == NO_DEADLINE || now_ms() < client->deadline_ms)
 			return;

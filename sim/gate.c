@@ -8,7 +8,7 @@
 
 #define NS_PER_MS 1000000ULL
 #define INSTANT_NS NS_PER_MS
-#define WINDOW_NS (20 * NS_PER_MS) /* a thread that calls this often in it never pauses */
+#define WINDOW_NS (50 * NS_PER_MS) /* a thread that calls this often in it never pauses */
 #define WINDOW_CALLS 20
 #define RUSH_THREADS 3
 #define THREADS_MAX 64 /* whose pace is watched */

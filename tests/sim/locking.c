@@ -3,6 +3,7 @@
  * process RUNNING, starves while three threads call without pause, succeeds when they pause, and is taken
  * back when its caller dies.
  */
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "witness.h"
 
 #define RUSHING_THREADS 4
+#define WARM_ROUNDS 100
 #define SHORT_MS 60
 
 static CUresult lock_within(pid_t pid, unsigned int milliseconds)
@@ -85,6 +87,7 @@ static void caller_dies(void)
 }
 
 static atomic_bool is_rushing = true;
+static atomic_int warm_threads;
 static CUcontext context;
 
 static void *rush(void *argument)
@@ -94,9 +97,11 @@ static void *rush(void *argument)
 	(void)argument;
 	T_OK(cuCtxSetCurrent(context));
 	address = t_alloc(T_BLOCK_BYTES);
-	while (atomic_load(&is_rushing)) {
+	for (int i = 0; atomic_load(&is_rushing); i++) {
 		T_OK(cuMemsetD8Async(address, 1, 4096, NULL));
 		T_OK(cuStreamSynchronize(NULL));
+		if (i == WARM_ROUNDS)
+			(void)atomic_fetch_add(&warm_threads, 1);
 	}
 	return NULL;
 }
@@ -109,6 +114,8 @@ static void run_rush(int fd, void *argument)
 	context = t_cuda();
 	for (int i = 0; i < RUSHING_THREADS; i++)
 		T_EQ(pthread_create(&threads[i], NULL, rush, NULL), 0);
+	while (atomic_load(&warm_threads) < RUSHING_THREADS)
+		(void)sched_yield();
 	t_say(fd, 'W');
 	t_hear(fd, 'p');
 	atomic_store(&is_rushing, false);
