@@ -1,54 +1,277 @@
-/* Stream capture; see capture.h. */
+/* Stream capture: what a recording forbids, and how work and events become nodes; see capture.h. */
 
 #include "capture.h"
+
+#include "event.h"
+#include "graph.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct sim_capture *captures;
+
+struct sim_capture *sim_capture_find(uint64_t id)
+{
+	struct sim_capture *capture = captures;
+
+	while (capture != NULL && capture->id != id)
+		capture = capture->next;
+	return capture;
+}
+
+CUresult sim_capture_new(struct sim_stream *stream, CUstreamCaptureMode mode)
+{
+	struct sim_capture *capture = calloc(1, sizeof(*capture));
+	CUresult result =
+		capture != NULL ? sim_graph_new(&capture->graph) : CUDA_ERROR_OUT_OF_MEMORY;
+
+	if (result != CUDA_SUCCESS) {
+		free(capture);
+		return result;
+	}
+	capture->id = sim_core_new_id_locked();
+	capture->mode = mode;
+	capture->thread = pthread_self();
+	capture->origin = stream;
+	capture->next = captures;
+	captures = capture;
+	stream->capture = capture;
+	return CUDA_SUCCESS;
+}
+
+static void leave(struct sim_stream *stream)
+{
+	stream->capture = NULL;
+	free(stream->capture_ends);
+	stream->capture_ends = NULL;
+	stream->capture_end_count = 0;
+}
+
+void sim_capture_end(struct sim_capture *capture)
+{
+	struct sim_capture **link = &captures;
+
+	for (size_t i = 0; i < sim_core.streams.count; i++) {
+		struct sim_stream *stream = sim_core.streams.items[i];
+
+		if (stream->capture == capture)
+			leave(stream);
+	}
+	while (*link != capture)
+		link = &(*link)->next;
+	*link = capture->next;
+	sim_graph_unref(capture->graph);
+	free(capture);
+}
+
 CUresult sim_capture_check_unsafe(void)
 {
-	return CUDA_SUCCESS;
+	CUstreamCaptureMode mode = sim_thread.capture_mode;
+	CUresult result = CUDA_SUCCESS;
+
+	if (mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+		return CUDA_SUCCESS;
+	for (struct sim_capture *capture = captures; capture != NULL; capture = capture->next) {
+		bool is_own = pthread_equal(capture->thread, pthread_self()) != 0;
+
+		if ((is_own && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED) ||
+		    (mode == CU_STREAM_CAPTURE_MODE_GLOBAL &&
+		     capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL)) {
+			capture->is_invalidated = true;
+			result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+		}
+	}
+	return result;
 }
+
 CUresult sim_capture_check_context(struct sim_context *context)
 {
-	(void)context;
-	return CUDA_SUCCESS;
+	CUresult result = CUDA_SUCCESS;
+
+	for (size_t i = 0; i < sim_core.streams.count; i++) {
+		struct sim_stream *stream = sim_core.streams.items[i];
+
+		if (stream->context != context || stream->capture == NULL)
+			continue;
+		stream->capture->is_invalidated = true;
+		result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	}
+	return result;
 }
-CUresult sim_capture_check_stream(struct sim_stream *stream)
+
+/* The n-th stream that records and that the legacy stream would have to wait for. */
+static struct sim_stream *legacy_conflict(const struct sim_stream *stream, size_t *index)
 {
-	(void)stream;
-	return CUDA_SUCCESS;
+	while (stream->is_legacy && *index < sim_core.streams.count) {
+		struct sim_stream *other = sim_core.streams.items[(*index)++];
+
+		if (other->context == stream->context && other->capture != NULL &&
+		    (other->flags & CU_STREAM_NON_BLOCKING) == 0)
+			return other;
+	}
+	return NULL;
 }
+
+bool sim_capture_conflicts_with_legacy(const struct sim_stream *stream)
+{
+	size_t index = 0;
+
+	return legacy_conflict(stream, &index) != NULL;
+}
+
 CUresult sim_capture_check_legacy(struct sim_stream *stream)
 {
-	(void)stream;
-	return CUDA_SUCCESS;
+	CUresult result = CUDA_SUCCESS;
+	struct sim_stream *other;
+	size_t index = 0;
+
+	while ((other = legacy_conflict(stream, &index)) != NULL) {
+		other->capture->is_invalidated = true;
+		result = CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+	}
+	return result;
 }
+
+CUresult sim_capture_check_stream(struct sim_stream *stream)
+{
+	if (stream->capture == NULL)
+		return sim_capture_check_legacy(stream);
+	stream->capture->is_invalidated = true;
+	return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+}
+
+CUresult sim_capture_check_event(uint64_t capture_id)
+{
+	struct sim_capture *capture = sim_capture_find(capture_id);
+
+	if (capture_id == 0)
+		return sim_capture_check_unsafe();
+	if (capture != NULL)
+		capture->is_invalidated = true;
+	return CUDA_ERROR_CAPTURED_EVENT;
+}
+
 CUresult sim_capture_check_submit(struct sim_stream *stream)
 {
-	(void)stream;
-	return CUDA_SUCCESS;
+	if (stream->capture == NULL)
+		return sim_capture_check_legacy(stream);
+	return stream->capture->is_invalidated ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED
+					       : CUDA_SUCCESS;
 }
+
 CUresult sim_capture_add(struct sim_stream *stream, const struct sim_action *action, void *owned)
 {
-	(void)stream;
-	(void)action;
-	(void)owned;
-	return CUDA_ERROR_NOT_SUPPORTED;
+	struct sim_graph_node **ends = malloc(sizeof(struct sim_graph_node *));
+	struct sim_graph_node *node = NULL;
+	CUresult result = ends != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+
+	free(owned);
+	if (result == CUDA_SUCCESS)
+		result = sim_graph_add(stream->capture->graph, action, stream->capture_ends,
+				       stream->capture_end_count, &node);
+	if (result != CUDA_SUCCESS) {
+		free(ends);
+		return result;
+	}
+	free(stream->capture_ends);
+	ends[0] = node;
+	stream->capture_ends = ends;
+	stream->capture_end_count = 1;
+	return CUDA_SUCCESS;
 }
+
 CUresult sim_capture_record_event(struct sim_stream *stream, struct sim_event *event)
 {
-	(void)stream;
-	(void)event;
-	return CUDA_ERROR_NOT_SUPPORTED;
+	size_t count = stream->capture_end_count;
+	struct sim_graph_node **nodes = calloc(count + 1, sizeof(struct sim_graph_node *));
+
+	if (nodes == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (count > 0)
+		memcpy(nodes, stream->capture_ends, count * sizeof(*nodes));
+	sim_event_forget_capture(event);
+	event->capture_id = stream->capture->id;
+	event->nodes = nodes;
+	event->node_count = count;
+	return CUDA_SUCCESS;
 }
+
+static bool has_end(const struct sim_stream *stream, const struct sim_graph_node *node)
+{
+	for (size_t i = 0; i < stream->capture_end_count; i++)
+		if (stream->capture_ends[i] == node)
+			return true;
+	return false;
+}
+
+/* What the stream records next comes behind the event's nodes too. */
+static CUresult join_ends(struct sim_stream *stream, const struct sim_event *event)
+{
+	size_t room = stream->capture_end_count + event->node_count + 1;
+	struct sim_graph_node **ends =
+		realloc(stream->capture_ends, room * sizeof(struct sim_graph_node *));
+
+	if (ends == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	stream->capture_ends = ends;
+	for (size_t i = 0; i < event->node_count; i++)
+		if (!has_end(stream, event->nodes[i]))
+			ends[stream->capture_end_count++] = event->nodes[i];
+	return CUDA_SUCCESS;
+}
+
+/* A recording stream must not wait for work outside of its recording. */
+static CUresult wait_uncaptured(struct sim_stream *stream, const struct sim_event *event)
+{
+	if (event->recorded == NULL)
+		return CUDA_SUCCESS;
+	stream->capture->is_invalidated = true;
+	return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+}
+
 CUresult sim_capture_wait_event(struct sim_stream *stream, struct sim_event *event)
 {
-	(void)stream;
-	(void)event;
-	return CUDA_ERROR_NOT_SUPPORTED;
+	struct sim_capture *capture = sim_capture_find(event->capture_id);
+
+	if (event->capture_id == 0)
+		return wait_uncaptured(stream, event);
+	if (capture == NULL)
+		return CUDA_ERROR_CAPTURED_EVENT;
+	if (capture->is_invalidated)
+		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	if (stream->is_legacy) {
+		capture->is_invalidated = true;
+		return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+	}
+	if (stream->capture != NULL && stream->capture != capture) {
+		stream->capture->is_invalidated = true;
+		capture->is_invalidated = true;
+		return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+	}
+	stream->capture = capture;
+	return join_ends(stream, event);
 }
+
+/* A recording whose origin goes can never be ended: it goes too. */
 void sim_capture_stream_dropped(struct sim_stream *stream)
 {
-	(void)stream;
+	struct sim_capture *capture = stream->capture;
+
+	if (capture == NULL)
+		return;
+	capture->is_invalidated = true;
+	if (capture->origin == stream)
+		sim_capture_end(capture);
+	else
+		leave(stream);
 }
+
 void sim_capture_context_dropped(struct sim_context *context)
 {
-	(void)context;
+	for (size_t i = 0; i < sim_core.streams.count; i++) {
+		struct sim_stream *stream = sim_core.streams.items[i];
+
+		if (stream->context == context)
+			sim_capture_stream_dropped(stream);
+	}
 }

@@ -22,12 +22,22 @@ struct sim_capture {
 	struct sim_graph *graph;
 };
 
+CUresult sim_capture_new(struct sim_stream *stream, CUstreamCaptureMode mode);
+/* All its streams leave it; the graph stays if somebody else holds it. */
+void sim_capture_end(struct sim_capture *capture);
+struct sim_capture *sim_capture_find(uint64_t id); /* NULL: it has ended */
+
+/* Whether the stream is the legacy one and a blocking stream of its context records. */
+bool sim_capture_conflicts_with_legacy(const struct sim_stream *stream);
+
 /* Calls that are unsafe while somebody records, by the rules of capture modes: allocation and free. */
 CUresult sim_capture_check_unsafe(void);
 /* Waiting for a whole context in which a stream records. */
 CUresult sim_capture_check_context(struct sim_context *context);
 /* Waiting for, or asking, one stream. */
 CUresult sim_capture_check_stream(struct sim_stream *stream);
+/* Waiting for, or asking, an event that was recorded in the capture of that id (0: in none). */
+CUresult sim_capture_check_event(uint64_t capture_id);
 /* Work in the legacy stream while a blocking stream of its context records. */
 CUresult sim_capture_check_legacy(struct sim_stream *stream);
 /* Whether new work may enter the stream, or its recording, at all. */

@@ -155,8 +155,9 @@ static CUresult query(CUevent handle)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (event->capture_id != 0)
-		return CUDA_ERROR_CAPTURED_EVENT;
+	result = sim_capture_check_event(event->capture_id);
+	if (result != CUDA_SUCCESS)
+		return result;
 	if (event->context->error != CUDA_SUCCESS)
 		return event->context->error;
 	return sim_event_is_done(event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
@@ -176,8 +177,9 @@ static CUresult synchronize(CUevent handle)
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (event->capture_id != 0)
-		return CUDA_ERROR_CAPTURED_EVENT;
+	result = sim_capture_check_event(event->capture_id);
+	if (result != CUDA_SUCCESS)
+		return result;
 	context = event->context;
 	if (event->ipc != NULL)
 		sim_ipc_event_wait(event->ipc);
