@@ -24,13 +24,16 @@ struct CUctx_st {
 };
 
 struct CUstream_st {
+	struct CUstream_st *next; /* in `all_streams` */
 	struct CUctx_st *context;
 	uint64_t pending;
 	CUresult broken; /* sticky */
 	bool is_hung;
+	bool is_destroyed;
 };
 
 struct CUevent_st {
+	struct CUevent_st *next; /* in `all_events` */
 	uint64_t pending;
 	CUresult broken;
 };
@@ -69,6 +72,8 @@ static uint64_t pinned_bytes;
 static uint64_t pinned_peak_bytes;
 static uint64_t stream_count;
 static uint64_t event_count;
+static struct CUstream_st *all_streams;
+static struct CUevent_st *all_events;
 static uint64_t copies;
 static uint64_t memsets;
 static uint64_t records;
@@ -193,8 +198,8 @@ static CUresult enqueue(const struct op *wanted)
 {
 	struct op *op;
 
-	if (!wanted->stream || wanted->stream->context != current) {
-		violate("a call with another context than its stream's");
+	if (!wanted->stream || wanted->stream->is_destroyed || wanted->stream->context != current) {
+		violate("a call with another context than its stream's, or a stream that ended");
 		return CUDA_ERROR_INVALID_CONTEXT;
 	}
 	op = malloc(sizeof(*op));
@@ -300,6 +305,8 @@ static CUresult fake_stream_create(CUstream *ret_stream, unsigned int flags)
 	if (!hit(&streams_made, faults.stream_refused)) {
 		*ret_stream = calloc(1, sizeof(**ret_stream));
 		(*ret_stream)->context = current;
+		(*ret_stream)->next = all_streams;
+		all_streams = *ret_stream;
 		stream_count++;
 		result = CUDA_SUCCESS;
 	}
@@ -310,10 +317,10 @@ static CUresult fake_stream_create(CUstream *ret_stream, unsigned int flags)
 static CUresult fake_stream_destroy(CUstream stream)
 {
 	pthread_mutex_lock(&mutex);
-	if (stream->pending)
-		violate("a stream was destroyed in use");
+	if (stream->pending || stream->is_destroyed)
+		violate("a stream was destroyed in use, or twice");
+	stream->is_destroyed = true;
 	stream_count--;
-	free(stream);
 	pthread_mutex_unlock(&mutex);
 	return CUDA_SUCCESS;
 }
@@ -342,6 +349,8 @@ static CUresult fake_event_create(CUevent *ret_event, unsigned int flags)
 	pthread_mutex_lock(&mutex);
 	if (!hit(&events_made, faults.event_refused)) {
 		*ret_event = calloc(1, sizeof(**ret_event));
+		(*ret_event)->next = all_events;
+		all_events = *ret_event;
 		event_count++;
 		result = CUDA_SUCCESS;
 	}
@@ -355,7 +364,6 @@ static CUresult fake_event_destroy(CUevent event)
 	if (event->pending)
 		violate("an event was destroyed in use");
 	event_count--;
-	free(event);
 	pthread_mutex_unlock(&mutex);
 	return CUDA_SUCCESS;
 }
@@ -477,6 +485,36 @@ const struct stasis_driver *t_fake_start(uint64_t bytes)
 	return &driver;
 }
 
+/* Streams and events are kept to the end, so that one used after its end is noticed; so is what was leaked. */
+static void all_free(void)
+{
+	while (all_streams) {
+		struct CUstream_st *stream = all_streams;
+
+		all_streams = stream->next;
+		free(stream);
+	}
+	while (all_events) {
+		struct CUevent_st *event = all_events;
+
+		all_events = event->next;
+		free(event);
+	}
+	while (hung_ops) {
+		struct op *op = hung_ops;
+
+		hung_ops = op->next;
+		free(op);
+	}
+	for (size_t i = 0; i < PINNED_MAX; i++) {
+		free(pinned[i].memory);
+		pinned[i].memory = NULL;
+	}
+	pinned_bytes = 0;
+	stream_count = 0;
+	event_count = 0;
+}
+
 void t_fake_stop_leaking(uint64_t expected_bytes)
 {
 	pthread_mutex_lock(&mutex);
@@ -495,10 +533,7 @@ void t_fake_stop_leaking(uint64_t expected_bytes)
 		assert_int_equal(stream_count, 0);
 		assert_int_equal(event_count, 0);
 	}
-	/* What was left on purpose is forgotten here, and stays reachable for leak checkers. */
-	pinned_bytes = 0;
-	stream_count = 0;
-	event_count = 0;
+	all_free();
 }
 
 void t_fake_stop(void)

@@ -214,12 +214,12 @@ static int reserve_fails(const struct fault_case *fault)
 /* A storm without end is not waited out: the deadline ends it. */
 static int endless_storm_times_out(const struct fault_case *fault)
 {
-	struct stasis_transfer_watch watch = {
-		.deadline_ns = stasis_deadline_after_ns(100 * STASIS_NS_PER_MS),
-	};
 	struct t_rig *rig = rig_make(fault);
+	struct stasis_transfer_watch watch = {.deadline_ns = STASIS_NO_DEADLINE};
 	struct stasis_error err = STASIS_ERROR_INIT;
 
+	EXPECT(stasis_transfer_prepare(rig->engine, t_fake_context(0), 0, &err) == 0);
+	watch.deadline_ns = stasis_deadline_after_ns(500 * STASIS_NS_PER_MS);
 	EXPECT(t_rig_run(rig, &watch, &err) == -1);
 	EXPECT(rig->result.is_timed_out);
 	t_rig_free(rig);

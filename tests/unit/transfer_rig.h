@@ -74,6 +74,9 @@ bool t_rig_is_spoilt(const struct t_rig *rig, size_t extent_index, uint64_t chun
 void t_rig_damage(struct t_rig *rig, size_t extent_index, uint64_t chunk_index);
 
 size_t t_count_threads(void);
+
+/* Fails the test unless there are this many threads, soon. */
+void t_wait_for_threads(size_t count);
 size_t t_count_fds(void);
 
 #endif

@@ -57,6 +57,13 @@ static void a_failing_copy_is_the_devices_fault(void **state)
 	}
 }
 
+/* Cancels when all is done but what the hung worker has in its two slots. */
+static void cancel_at_the_rest(void *data, uint64_t done, uint64_t total)
+{
+	if (done + 2 * KIB64 >= total)
+		atomic_store((atomic_bool *)data, true);
+}
+
 static void a_hung_copy_keeps_its_buffer(void **state)
 {
 	struct stasis_transfer_options options = {
@@ -64,17 +71,22 @@ static void a_hung_copy_keeps_its_buffer(void **state)
 		.workers = 2,
 		.drain_ns = 30 * STASIS_NS_PER_MS,
 	};
+	atomic_bool cancel = false;
 	struct stasis_transfer_watch watch = {
-		.deadline_ns = stasis_deadline_after_ns(50 * STASIS_NS_PER_MS)};
+		.progress = cancel_at_the_rest,
+		.progress_data = &cancel,
+		.cancel = &cancel,
+		.deadline_ns = STASIS_NO_DEADLINE,
+	};
 	struct stasis_error err = STASIS_ERROR_INIT;
+	struct stasis_error late = STASIS_ERROR_INIT;
 	struct stasis_error gone = STASIS_ERROR_INIT;
 	struct t_rig *rig = t_rig_new(&options);
 
 	(void)state;
 	(void)t_rig_extent_add(rig, &t_shape_plain, -1);
 	t_fake_set_faults(&(struct t_fake_faults){.copy_hung = 1});
-	assert_refused(t_rig_run(rig, &watch, &err), &err, STASIS_REFUSED, "the deadline passed");
-	assert_true(rig->result.is_timed_out);
+	assert_refused(t_rig_run(rig, &watch, &err), &err, STASIS_REFUSED, "cancelled");
 	assert_int_equal(rig->result.failed_side, STASIS_TRANSFER_NO_SIDE);
 	assert_true(rig->result.pinned_leaked_bytes == 2 * KIB64);
 	/* The other worker goes on alone. */
@@ -82,8 +94,10 @@ static void a_hung_copy_keeps_its_buffer(void **state)
 	t_rig_round_trip(rig);
 	assert_int_equal(rig->result.worker_count, 1);
 	t_fake_set_faults(&(struct t_fake_faults){.copy_hung = 1});
+	atomic_store(&cancel, false);
 	watch.deadline_ns = stasis_deadline_after_ns(50 * STASIS_NS_PER_MS);
-	assert_int_equal(t_rig_run(rig, &watch, NULL), -1);
+	assert_refused(t_rig_run(rig, &watch, &late), &late, STASIS_REFUSED, "the deadline passed");
+	assert_true(rig->result.is_timed_out);
 	assert_refused(t_rig_run(rig, NULL, &gone), &gone, STASIS_REFUSED, "no worker is left");
 	assert_int_equal(rig->result.failed_side, STASIS_TRANSFER_DEVICE_SIDE);
 	rig->leak_bytes = 4 * KIB64;
@@ -168,7 +182,7 @@ static void want_of_memory_makes_a_ring_smaller(void **state)
 	t_fake_set_faults(&(struct t_fake_faults){.alloc_refused = 1});
 	assert_refused(t_rig_run(rig, NULL, &refused), &refused, STASIS_REFUSED, "pin");
 	assert_int_equal(rig->result.failed_side, STASIS_TRANSFER_DEVICE_SIDE);
-	assert_int_equal(t_count_threads(), rig->thread_count);
+	t_wait_for_threads(rig->thread_count);
 	t_fake_set_faults(&(struct t_fake_faults){.alloc_refused = 3});
 	t_rig_round_trip(rig);
 	assert_int_equal(rig->result.worker_count, 2);
@@ -184,7 +198,7 @@ static void preparation_is_refused(const struct t_fake_faults *faults, const cha
 	t_fake_set_faults(faults);
 	assert_refused(stasis_transfer_prepare(rig->engine, t_fake_context(0), 0, &err), &err,
 		       STASIS_REFUSED, text);
-	assert_int_equal(t_count_threads(), rig->thread_count);
+	t_wait_for_threads(rig->thread_count);
 	assert_int_equal(t_fake_pinned_bytes(), 0);
 	t_fake_set_faults(&(struct t_fake_faults){0});
 	assert_done(stasis_transfer_prepare(rig->engine, t_fake_context(0), 0, &none), &none);
