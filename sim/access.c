@@ -18,6 +18,8 @@ static CUresult check_mapped(uint64_t address, uint64_t bytes)
 		if (range == NULL)
 			return CUDA_ERROR_INVALID_VALUE;
 		address = sim_span_end(&range->span);
+		if (address < end && sim_breaks("copy_across_mappings"))
+			return CUDA_ERROR_INVALID_VALUE;
 	}
 	return CUDA_SUCCESS;
 }

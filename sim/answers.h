@@ -45,7 +45,36 @@
 	X(peer_copy, cuMemcpyPeer, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE) \
 	X(entry_before_init, cuGetProcAddress, CUDA_SUCCESS, CUDA_ERROR_NOT_INITIALIZED) \
 	X(entry_without_output, cuGetProcAddress, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
-	X(entry_of_plain_name, cuDeviceTotalMem, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE)
+	X(entry_of_plain_name, cuDeviceTotalMem, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE) \
+	X(create_steps, cuMemCreate, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(create_flags, cuMemCreate, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(create_type, cuMemCreate, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(create_too_much, cuMemCreate, CUDA_ERROR_OUT_OF_MEMORY, CUDA_SUCCESS) \
+	X(reserve_zero, cuMemAddressReserve, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(address_free_exact, cuMemAddressFree, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(map_sizes, cuMemMap, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(map_occupied, cuMemMap, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(map_unreserved, cuMemMap, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(access_of_part, cuMemSetAccess, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(access_unmapped, cuMemSetAccess, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(unmap_part, cuMemUnmap, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(retain_native, cuMemRetainAllocationHandle, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(free_of_mapping, cuMemFree, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(export_needs_type, cuMemExportToShareableHandle, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(export_flags, cuMemExportToShareableHandle, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(import_exports_no_more, cuMemExportToShareableHandle, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(first_export_after_restore, cuMemExportToShareableHandle, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE) \
+	X(import_foreign, cuMemImportFromShareableHandle, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(peer_shares_bytes, cuMemImportFromShareableHandle, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE) \
+	X(import_outlives_creator, cuMemImportFromShareableHandle, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE) \
+	X(sync_memops, cuPointerSetAttribute, CUDA_ERROR_NOT_SUPPORTED, CUDA_SUCCESS) \
+	X(pointer_unknown, cuPointerGetAttribute, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(pointer_attributes_unknown, cuPointerGetAttributes, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE) \
+	X(managed_flags, cuMemAllocManaged, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(dead_process, cuCheckpointProcessGetState, CUDA_ERROR_OPERATING_SYSTEM, CUDA_SUCCESS) \
+	X(custom_needs_lock, cuCheckpointProcessCheckpoint, CUDA_ERROR_ILLEGAL_STATE, CUDA_SUCCESS) \
+	X(custom_refuses_capture, cuCheckpointOperationComplete, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_SUCCESS) \
+	X(objects_survive, cuGraphLaunch, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE)
 /* clang-format on */
 
 /* `call` is the name without _v2 and the like, of so many bytes. Gives the answer to make. */

@@ -91,7 +91,57 @@
 	X(entry_too_new, "a name asked for at too old a version gives its oldest entry") \
 	X(entry_by_version, "a name gives its newest entry whatever the version") \
 	X(checkpoint_entries, "the checkpoint entries do not resolve") \
-	X(entry_unknown, "an unknown name gives an entry")
+	X(entry_unknown, "an unknown name gives an entry") \
+	X(pointer_context, "a pointer names another context") \
+	X(custom_view_has_no_context, "a pointer names another context") \
+	X(pointer_ipc_capable, "a pointer tells the contrary of being fit for IPC") \
+	X(pointer_handle_types, "a pointer tells other handle types") \
+	X(pointer_rdma, "a pointer tells the contrary of being fit for RDMA") \
+	X(pointer_rdma_flagged, "a pointer tells the contrary of being fit for RDMA") \
+	X(pointer_decompress, "a pointer tells the contrary of being fit for decompression") \
+	X(pointer_memory_types, "every pointer is to host memory") \
+	X(pointer_ordinal, "a pointer names the neighbour device") \
+	X(managed_is_told, "a pointer tells the contrary of being managed") \
+	X(range_of_native, "a range is a byte off") \
+	X(range_of_mapping, "a range begins a byte off") \
+	X(buffer_ids, "all buffers have one id") \
+	X(block_ids, "all memory blocks have one id") \
+	X(address_range, "the range of an allocation is rounded up") \
+	X(address_range_of_mapping, "the range of a mapping is its reservation") \
+	X(granularity, "device memory comes in steps of 64 KiB") \
+	X(reserve_takes_no_memory, "a reservation takes device memory") \
+	X(mapped_twice, "memory can be mapped once only") \
+	X(access_needed, "a fresh mapping grants all access") \
+	X(access_is_kept, "cuMemGetAccess always tells full access") \
+	X(access_of_several, "access can be set for one mapping at a time only") \
+	X(copy_across_mappings, "copies do not run across mappings") \
+	X(unmap_several, "one mapping at a time only can be unmapped") \
+	X(unmap_does_not_wait, "cuMemUnmap waits for queued work") \
+	X(mapping_holds_memory, "a released handle takes the contents with it") \
+	X(descriptor_holds_memory, "a released handle takes the contents with it") \
+	X(keeper_without_cuda, "a released handle takes the contents with it") \
+	X(released_memory_comes_back, "a released handle takes the contents with it") \
+	X(properties_of_handle, "a handle tells no handle types") \
+	X(retain_by_address, "only the start of a mapping gives its handle") \
+	X(host_numa_access, "the CPU cannot touch HOST_NUMA memory") \
+	X(export_is_descriptor, "an export is a regular file") \
+	X(descriptor_lets_go, "exported memory stays taken for good") \
+	X(import_shows_bytes, "an export can be imported once only") \
+	X(managed_is_seen_by_both, "the CPU cannot touch managed memory") \
+	X(state_starts_running, "a running process says that it is LOCKED") \
+	X(lock_and_unlock, "an unlocked process stays LOCKED") \
+	X(missing_arguments, "an unlock needs arguments") \
+	X(restore_thread, "the restore thread is none of the process") \
+	X(threads_run_on, "a checkpointed process ends") \
+	X(pinned_survives, "page-locked memory is out of reach once the process was checkpointed") \
+	X(registered_survives, "registered memory is out of reach once the process was checkpointed") \
+	X(private_vmm_survives, "one byte of such memory is different after a restore") \
+	X(exportable_vmm_survives, "one byte of such memory is different after a restore") \
+	X(exported_vmm_survives, "one byte of such memory is different after a restore") \
+	X(ipc_handle_survives, "one byte of such memory is different after a restore") \
+	X(custom_absent_is_native, "one byte of such memory is different after a restore") \
+	X(custom_round_trip, "one byte of such memory is different after a restore") \
+	X(custom_view_holds_bytes, "an extent holds the private state of the driver only")
 /* clang-format on */
 
 #endif

@@ -84,7 +84,7 @@ static CUresult get_thread(int pid, int *ret_thread_id)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = ask_kind(pid, SIM_REQUEST_THREAD, &reply);
 	if (result == CUDA_SUCCESS)
-		*ret_thread_id = reply.thread_id;
+		*ret_thread_id = reply.thread_id + (sim_breaks("restore_thread") ? 10000000 : 0);
 	return result;
 }
 
@@ -239,6 +239,8 @@ static CUresult unlock(int pid, const CUcheckpointUnlockArgs *args)
 	struct sim_reply reply;
 
 	if (args != NULL && !is_zero(args, sizeof(*args)))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (args == NULL && sim_breaks("missing_arguments"))
 		return CUDA_ERROR_INVALID_VALUE;
 	return ask_kind(pid, SIM_REQUEST_UNLOCK, &reply);
 }

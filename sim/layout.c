@@ -339,7 +339,8 @@ static bool write_row(int fd, size_t row, const struct sim_piece *piece)
 	return sim_storage_write(fd, row * sizeof(*piece), piece, sizeof(*piece)) == 0;
 }
 
-static bool write_extent(int fd, size_t *row, const struct extent *extent)
+static bool write_extent(const struct sim_layout *layout, int fd, size_t *row,
+			 const struct extent *extent)
 {
 	uint32_t device = (uint32_t)sim_core.devices[extent->ordinal].physical;
 
@@ -352,6 +353,9 @@ static bool write_extent(int fd, size_t *row, const struct extent *extent)
 			.bytes = piece->bytes,
 		};
 
+		if (layout->items[piece->item].kind != ITEM_BLOB &&
+		    sim_breaks("custom_view_holds_bytes"))
+			continue;
 		if (!write_row(fd, (*row)++, &out))
 			return false;
 	}
@@ -385,7 +389,7 @@ int sim_layout_table(const struct sim_layout *layout, bool is_restore, size_t *r
 	for (size_t i = 0; i < layout->extent_count; i++) {
 		const struct extent *extent = extent_in_turn(layout, i, is_restore);
 
-		if (!write_extent(fd, &row, extent))
+		if (!write_extent(layout, fd, &row, extent))
 			return -1;
 		if (is_restore && sim_breaks("custom_sizes_stay") &&
 		    !write_surplus(layout, fd, &row, extent))

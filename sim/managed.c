@@ -15,7 +15,8 @@ static CUresult place(struct sim_memory *memory, uint64_t *ret_start)
 		return result;
 	for (int i = 0; i < SIM_DEVICES_MAX; i++)
 		range->device_rights[i] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-	range->host_rights = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+	if (!sim_breaks("managed_is_seen_by_both"))
+		range->host_rights = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 	*ret_start = range->span.start;
 	result = sim_address_show(range);
 	if (result != CUDA_SUCCESS)

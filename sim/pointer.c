@@ -215,6 +215,36 @@ static const struct attribute *attribute_find(CUpointer_attribute wanted)
 	return NULL;
 }
 
+/* What STASIS_SIM_BREAK makes of an attribute's value. */
+static uint64_t break_value(CUpointer_attribute attribute, uint64_t value)
+{
+	static const struct {
+		const char *name;
+		CUpointer_attribute attribute;
+		bool is_always_same; /* else the lowest bit is wrong */
+	} rows[] = {
+		{"pointer_context", CU_POINTER_ATTRIBUTE_CONTEXT, false},
+		{"custom_view_has_no_context", CU_POINTER_ATTRIBUTE_CONTEXT, false},
+		{"pointer_ipc_capable", CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, false},
+		{"pointer_handle_types", CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES, false},
+		{"pointer_rdma", CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE, false},
+		{"pointer_rdma_flagged", CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE, false},
+		{"pointer_decompress", CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE, false},
+		{"pointer_memory_types", CU_POINTER_ATTRIBUTE_MEMORY_TYPE, true},
+		{"pointer_ordinal", CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, false},
+		{"managed_is_told", CU_POINTER_ATTRIBUTE_IS_MANAGED, false},
+		{"range_of_native", CU_POINTER_ATTRIBUTE_RANGE_SIZE, false},
+		{"range_of_mapping", CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, false},
+		{"buffer_ids", CU_POINTER_ATTRIBUTE_BUFFER_ID, true},
+		{"block_ids", CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID, true},
+	};
+
+	for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
+		if (rows[i].attribute == attribute && sim_breaks(rows[i].name))
+			value = rows[i].is_always_same ? 1 : value ^ 1;
+	return value;
+}
+
 static CUresult get(void *ret_data, CUpointer_attribute wanted, CUdeviceptr pointer)
 {
 	const struct attribute *attribute = attribute_find(wanted);
@@ -225,6 +255,8 @@ static CUresult get(void *ret_data, CUpointer_attribute wanted, CUdeviceptr poin
 	if (ret_data == NULL || attribute == NULL || !find(pointer, &subject))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = attribute->get(&subject, &value);
+	if (sim_breaks_something())
+		value = break_value(wanted, value);
 	if (result == CUDA_SUCCESS)
 		memcpy(ret_data, &value, attribute->bytes);
 	return result;
@@ -288,10 +320,13 @@ static CUresult address_range(CUdeviceptr *ret_start, size_t *ret_bytes, CUdevic
 	if (!find(pointer, &subject) || subject.range == NULL)
 		return CUDA_ERROR_NOT_FOUND;
 	span = subject.allocation != NULL ? &subject.allocation->span : &subject.range->span;
+	if (subject.allocation == NULL && sim_breaks("address_range_of_mapping"))
+		span = &sim_address_reservation(pointer)->span;
 	if (ret_start != NULL)
 		*ret_start = span->start;
 	if (ret_bytes != NULL)
-		*ret_bytes = span->bytes;
+		*ret_bytes =
+			sim_breaks("address_range") ? sim_round_up(span->bytes, 512) : span->bytes;
 	return CUDA_SUCCESS;
 }
 

@@ -58,6 +58,10 @@ static CUresult export_memory(int *ret_fd, CUmemGenericAllocationHandle handle,
 	export = describe(memory, SIM_EXPORT_MEMORY);
 	if (sim_export_make(&export, memory->fd, memory->claim_fd, ret_fd) != 0)
 		return CUDA_ERROR_OPERATING_SYSTEM;
+	if (sim_breaks("export_is_descriptor"))
+		(void)dup2(memory->fd, *ret_fd);
+	if (sim_breaks("descriptor_lets_go"))
+		(void)dup(memory->claim_fd);
 	memory->exported = true;
 	return CUDA_SUCCESS;
 }

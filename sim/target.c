@@ -2,8 +2,10 @@
 
 #include <signal.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "address.h"
+#include "allocation.h"
 #include "gate.h"
 #include "layout.h"
 #include "log.h"
@@ -72,6 +74,8 @@ CUprocessState sim_target_state(void)
 	if (target.operation == OPERATION_BEGUN && sim_breaks("custom_is_begun_until_complete"))
 		return target.is_restoring ? CU_PROCESS_STATE_LOCKED
 					   : CU_PROCESS_STATE_CHECKPOINTED;
+	if (target.state == CU_PROCESS_STATE_RUNNING && sim_breaks("state_starts_running"))
+		return CU_PROCESS_STATE_LOCKED;
 	return target.state;
 }
 
@@ -108,6 +112,8 @@ CUresult sim_target_unlock(void)
 		is_allowed = sim_breaks(target.is_lost ? "lost_stays_lost" : "unlock_checkpointed");
 	if (!is_allowed)
 		return CUDA_ERROR_ILLEGAL_STATE;
+	if (sim_breaks("lock_and_unlock"))
+		return CUDA_SUCCESS;
 	set_state(CU_PROCESS_STATE_RUNNING);
 	sim_gate_set(SIM_GATE_OPEN);
 	return CUDA_SUCCESS;
@@ -205,6 +211,22 @@ static CUresult evict(bool keep_contents)
 	return result;
 }
 
+/* Takes host memory from the CPU, where a switch says so. */
+static void break_host_memory(void)
+{
+	bool breaks_pinned = sim_breaks("pinned_survives");
+	bool breaks_registered = sim_breaks("registered_survives");
+
+	for (size_t i = 0; i < sim_allocation_count(); i++) {
+		const struct sim_allocation *allocation = sim_allocation_at(i);
+
+		if ((allocation->kind == SIM_ALLOCATION_HOST && breaks_pinned) ||
+		    (allocation->kind == SIM_ALLOCATION_REGISTERED && breaks_registered))
+			(void)mprotect((void *)(uintptr_t)allocation->span.start, /* NOLINT */
+				       allocation->span.bytes, PROT_NONE);
+	}
+}
+
 CUresult sim_target_checkpoint(void)
 {
 	CUresult result = admit_checkpoint();
@@ -215,6 +237,9 @@ CUresult sim_target_checkpoint(void)
 		return result;
 	stop();
 	result = evict(true);
+	break_host_memory();
+	if (sim_breaks("threads_run_on"))
+		(void)kill(getpid(), SIGKILL);
 	if (result == CUDA_SUCCESS)
 		set_state(CU_PROCESS_STATE_CHECKPOINTED);
 	else
@@ -344,7 +369,29 @@ static CUresult show(void)
 	return result;
 }
 
-static void damage_first_byte(void)
+/* Each for one kind of memory; a damaged byte shows in whatever has memory of that kind. */
+static bool breaks_memory(enum sim_memory_kind kind)
+{
+	static const struct {
+		const char *name;
+		enum sim_memory_kind kind;
+	} rows[] = {
+		{"native_survives", SIM_MEMORY_PRIVATE},
+		{"private_vmm_survives", SIM_MEMORY_PRIVATE},
+		{"exportable_vmm_survives", SIM_MEMORY_EXPORTABLE},
+		{"exported_vmm_survives", SIM_MEMORY_EXPORTABLE},
+		{"ipc_handle_survives", SIM_MEMORY_PRIVATE},
+		{"custom_absent_is_native", SIM_MEMORY_PRIVATE},
+		{"custom_round_trip", SIM_MEMORY_PRIVATE},
+	};
+
+	for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
+		if (rows[i].kind == kind && sim_breaks(rows[i].name))
+			return true;
+	return false;
+}
+
+static void break_memory(void)
 {
 	unsigned char byte = 0;
 	bool is_done = false;
@@ -352,7 +399,7 @@ static void damage_first_byte(void)
 	sim_core_lock();
 	for (struct sim_memory *memory = sim_memory_first(); memory && !is_done;
 	     memory = memory->next) {
-		if (memory->device < 0 ||
+		if (memory->device < 0 || !breaks_memory(memory->kind) ||
 		    sim_storage_read(memory->fd, memory->offset, &byte, 1) != 0)
 			continue;
 		byte = (unsigned char)~byte;
@@ -363,6 +410,8 @@ static void damage_first_byte(void)
 
 static void restored(void)
 {
+	if (sim_breaks_something())
+		break_memory();
 	set_state(CU_PROCESS_STATE_LOCKED);
 	sim_gate_set(SIM_GATE_LOCKED);
 	if (sim_breaks("whole_cycle")) {
@@ -408,8 +457,6 @@ CUresult sim_target_restore(const struct sim_request *request)
 	result = show();
 	if (result != CUDA_SUCCESS)
 		return lose(result);
-	if (sim_breaks("native_survives"))
-		damage_first_byte();
 	restored();
 	return CUDA_SUCCESS;
 }

@@ -2,6 +2,10 @@
 
 #include "vmm.h"
 
+#include "machine.h"
+#include "storage.h"
+#include "stream.h"
+
 #include <string.h>
 
 /* The only NUMA node of the simulated machine. */
@@ -39,6 +43,9 @@ static CUresult let_go(CUmemGenericAllocationHandle handle)
 		return result;
 	if (--memory->handle_references == 0)
 		sim_set_remove(&handles, memory);
+	if (sim_breaks("mapping_holds_memory") || sim_breaks("descriptor_holds_memory") ||
+	    sim_breaks("keeper_without_cuda") || sim_breaks("released_memory_comes_back"))
+		sim_storage_poison(memory->fd, memory->offset, memory->bytes);
 	sim_memory_unref(memory);
 	return CUDA_SUCCESS;
 }
@@ -121,7 +128,7 @@ static CUresult granularity(size_t *ret_bytes, const CUmemAllocationProp *proper
 		return CUDA_ERROR_INVALID_VALUE;
 	result = sim_vmm_check_properties(properties, &location);
 	if (result == CUDA_SUCCESS)
-		*ret_bytes = SIM_GRANULARITY;
+		*ret_bytes = sim_breaks("granularity") ? SIM_GRANULARITY / 32 : SIM_GRANULARITY;
 	return result;
 }
 
@@ -144,6 +151,8 @@ static CUresult get_properties(CUmemAllocationProp *ret_properties,
 	result = sim_vmm_get(handle, &memory);
 	if (result == CUDA_SUCCESS)
 		*ret_properties = memory->properties;
+	if (result == CUDA_SUCCESS && sim_breaks("properties_of_handle"))
+		ret_properties->requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;
 	return result;
 }
 
@@ -160,6 +169,8 @@ static CUresult retain(CUmemGenericAllocationHandle *ret_handle, const void *add
 	struct sim_range *range = sim_address_find((uint64_t)(uintptr_t)address);
 
 	if (ret_handle == NULL || range == NULL || !range->is_vmm)
+		return CUDA_ERROR_INVALID_VALUE;
+	if ((uint64_t)(uintptr_t)address != range->span.start && sim_breaks("retain_by_address"))
 		return CUDA_ERROR_INVALID_VALUE;
 	return sim_vmm_hold(range->memory, ret_handle);
 }
@@ -178,6 +189,9 @@ static CUresult reserve(CUdeviceptr *ret_address, size_t bytes, size_t alignment
 		return CUDA_ERROR_INVALID_VALUE;
 	if (alignment < SIM_GRANULARITY)
 		alignment = SIM_GRANULARITY;
+	if (sim_breaks("reserve_takes_no_memory") &&
+	    sim_machine_take(sim_core.devices[0].physical, 128 * SIM_GRANULARITY) != CUDA_SUCCESS)
+		return CUDA_ERROR_OUT_OF_MEMORY;
 	return sim_address_reserve(bytes, alignment, hint, true, (uint64_t *)ret_address);
 }
 
@@ -192,6 +206,14 @@ SIM_API CUresult cuMemAddressFree(CUdeviceptr address, size_t bytes)
 {
 	return SIM_CALL_LOCKED(SIM_CALL_HELD, SIM_NEEDS_INIT,
 			       sim_address_free(address, bytes, true));
+}
+
+static bool is_mapped(const struct sim_memory *memory)
+{
+	for (size_t i = 0; i < sim_address_range_count(); i++)
+		if (sim_address_range_at(i)->memory == memory)
+			return true;
+	return false;
 }
 
 static CUresult map(CUdeviceptr address, size_t bytes, size_t offset,
@@ -211,7 +233,11 @@ static CUresult map(CUdeviceptr address, size_t bytes, size_t offset,
 		return CUDA_ERROR_INVALID_VALUE;
 	if (reservation == NULL || !reservation->is_application)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (sim_breaks("mapped_twice") && is_mapped(memory))
+		return CUDA_ERROR_INVALID_VALUE;
 	result = sim_address_map(address, bytes, memory, offset, true, &range);
+	if (result == CUDA_SUCCESS && sim_breaks("access_needed"))
+		range->device_rights[0] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 	return result == CUDA_SUCCESS ? sim_address_show(range) : result;
 }
 
@@ -226,9 +252,14 @@ SIM_API CUresult cuMemMap(CUdeviceptr address, size_t bytes, size_t offset,
 static CUresult unmap(CUdeviceptr address, size_t bytes)
 {
 	const struct sim_reservation *reservation = sim_address_reservation(address);
+	const struct sim_range *range = sim_address_find(address);
 
 	if (reservation == NULL || !reservation->is_application)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (range != NULL && range->span.bytes < bytes && sim_breaks("unmap_several"))
+		return CUDA_ERROR_INVALID_VALUE;
+	if (sim_breaks("unmap_does_not_wait"))
+		sim_stream_wait_context(sim_context_current());
 	return sim_address_unmap(address, bytes);
 }
 
@@ -262,7 +293,8 @@ static CUresult grant(struct sim_range *range, const CUmemAccessDesc *access)
 		range->device_rights[access->location.id] = access->flags;
 		return CUDA_SUCCESS;
 	}
-	range->host_rights = access->flags;
+	if (!sim_breaks("host_numa_access"))
+		range->host_rights = access->flags;
 	return sim_address_show(range);
 }
 
@@ -277,6 +309,8 @@ static CUresult set_access(CUdeviceptr address, size_t bytes, const CUmemAccessD
 		result = check_access(&accesses[i]);
 	if (result == CUDA_SUCCESS)
 		result = sim_address_whole(address, bytes, &first, &range_count);
+	if (range_count > 1 && sim_breaks("access_of_several"))
+		result = CUDA_ERROR_INVALID_VALUE;
 	for (size_t i = first; i < first + range_count && result == CUDA_SUCCESS; i++) {
 		const struct sim_range *range = sim_address_range_at(i);
 
@@ -308,7 +342,8 @@ static CUresult get_access(unsigned long long *ret_flags, const CUmemLocation *l
 	if (is_host(location))
 		*ret_flags = range->host_rights;
 	else if (location->type == CU_MEM_LOCATION_TYPE_DEVICE && sim_device_valid(location->id))
-		*ret_flags = range->device_rights[location->id];
+		*ret_flags = sim_breaks("access_is_kept") ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+							  : range->device_rights[location->id];
 	else
 		return CUDA_ERROR_INVALID_VALUE;
 	return CUDA_SUCCESS;
