@@ -16,6 +16,23 @@
 #include "image/fields.h"
 #include "image/manifest_fields.h"
 
+/* Texts live as long as the test program; kept here, so that they do not count as leaked. */
+static char *texts[4096];
+static size_t text_count;
+
+static char *text_keep(char *text)
+{
+	assert_non_null(text);
+	assert_true(text_count < ARRAY_COUNT(texts));
+	texts[text_count++] = text;
+	return text;
+}
+
+const char *t_image_text(const char *text)
+{
+	return text_keep(strdup(text));
+}
+
 const char *t_image_folder(void)
 {
 	const char *parent = secure_getenv("TMPDIR");
@@ -23,7 +40,7 @@ const char *t_image_folder(void)
 
 	assert_true(asprintf(&path, "%s/image-XXXXXX", parent ? parent : "/tmp") > 0);
 	assert_non_null(mkdtemp(path));
-	return path;
+	return text_keep(path);
 }
 
 const char *t_image_path(const char *folder, const char *name)
@@ -31,7 +48,7 @@ const char *t_image_path(const char *folder, const char *name)
 	char *path = NULL;
 
 	assert_true(asprintf(&path, "%s/%s", folder, name) > 0);
-	return path;
+	return text_keep(path);
 }
 
 struct stasis_image_gpu t_image_gpu(uint8_t number)

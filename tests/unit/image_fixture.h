@@ -23,7 +23,8 @@
 #define T_IMAGE_CHUNKS 5
 #define T_IMAGE_STRIPES 2
 
-/* A new folder for the test to work in, and a path in it; the texts are never freed. */
+/* A copy of a text, a new folder for the test to work in, a path in it; freed by nobody. */
+const char *t_image_text(const char *text);
 const char *t_image_folder(void);
 const char *t_image_path(const char *folder, const char *name);
 

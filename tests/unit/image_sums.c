@@ -97,7 +97,7 @@ static void bytes_lie_where_the_format_says(void **state)
 	(void)state;
 	assert_int_equal(bytes, 64 + 5 * 40 + 16);
 	assert_memory_equal(data, head, sizeof(head));
-	assert_memory_equal(data + 64 + 4 * 40 + 16, last, sizeof(last));
+	assert_memory_equal(data + 64 + (size_t)4 * 40 + 16, last, sizeof(last));
 	assert_int_equal(data[64 + 40 + 16], STASIS_CHUNK_ZERO);
 }
 
