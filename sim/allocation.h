@@ -20,6 +20,8 @@ enum sim_allocation_kind {
 	SIM_ALLOCATION_REGISTERED, /* cuMemHostRegister */
 };
 
+struct sim_pool;
+
 struct sim_allocation {
 	struct sim_span span; /* as requested */
 	enum sim_allocation_kind kind;
@@ -29,7 +31,9 @@ struct sim_allocation {
 	unsigned opened; /* IPC: how often */
 	bool sync_memops;
 	bool is_freeing; /* cuMemFree waits, or cuMemFreeAsync is queued: gone for the application */
-	void *pool;      /* struct sim_pool, or NULL */
+	struct sim_pool *pool;     /* where it was allocated from, or NULL */
+	bool is_pool_import;       /* IPC: freed like memory of a pool, not closed */
+	CUipcMemHandle ipc_handle; /* IPC: what it was opened with */
 };
 
 /* A new record; its id is set. OUT_OF_MEMORY. */
@@ -51,10 +55,12 @@ static inline bool sim_allocation_is_host(const struct sim_allocation *allocatio
 
 /*
  * Device memory in 512-byte steps inside blocks of 2 MiB, larger requests in blocks of their own.
- * New memory belongs to the context; free returns the pieces and unmaps a block that is empty.
+ * Blocks
+ * are shared by what has the same owner, a context or a pool; an empty block is unmapped.
  */
 CUresult sim_legacy_allocate(struct sim_context *context, enum sim_allocation_kind kind,
-			     uint64_t bytes, struct sim_allocation **ret_allocation);
+			     const void *owner, uint64_t bytes,
+			     struct sim_allocation **ret_allocation);
 void sim_legacy_free(struct sim_allocation *allocation);
 
 /* Frees memory, mapping and record of an allocation of any kind, at once. */

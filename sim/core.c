@@ -37,6 +37,17 @@ void sim_core_set_host_function(bool is_inside)
 	is_in_host_function = is_inside;
 }
 
+CUresult sim_core_find_device_locked(int physical, int *ret_device)
+{
+	for (int i = 0; i < sim_core.device_count; i++) {
+		if (sim_core.devices[i].physical != physical)
+			continue;
+		*ret_device = i;
+		return CUDA_SUCCESS;
+	}
+	return CUDA_ERROR_INVALID_DEVICE;
+}
+
 CUresult sim_core_admit(enum sim_need need)
 {
 	CUresult result = CUDA_SUCCESS;

@@ -60,6 +60,8 @@ void sim_core_unlock(void);
 /* Reads the configuration, reserves the address window. Under the lock. */
 CUresult sim_core_initialize_locked(void);
 uint64_t sim_core_new_id_locked(void);
+/* The ordinal of a GPU of the machine in this process; INVALID_DEVICE: it does not see it. */
+CUresult sim_core_find_device_locked(int physical, int *ret_device);
 /* What a call needs before its arguments are looked at. */
 enum sim_need { SIM_NEEDS_NOTHING, SIM_NEEDS_INIT, SIM_NEEDS_CONTEXT };
 CUresult sim_core_admit(enum sim_need need);

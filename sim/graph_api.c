@@ -308,7 +308,7 @@ static CUresult add_alloc(CUgraphNode *ret_node, CUgraph graph, const CUgraphNod
 	result = add(graph, dependencies, count, &action, &node);
 	if (result == CUDA_SUCCESS)
 		result = sim_legacy_allocate(sim_context_current(), SIM_ALLOCATION_GRAPH,
-					     params->bytesize, &allocation);
+					     sim_context_current(), params->bytesize, &allocation);
 	if (result != CUDA_SUCCESS)
 		return result;
 	node->allocation = allocation->span.start;

@@ -20,7 +20,7 @@
 /* Blocks that hold pieces, of all contexts; newest first. */
 struct block {
 	struct block *next;
-	struct sim_context *context;
+	const void *owner; /* a context or a pool */
 	uint64_t start;
 };
 
@@ -64,13 +64,14 @@ static uint64_t piece_find(const struct block *block, uint64_t bytes)
 	return end - at >= bytes ? at : 0;
 }
 
-static CUresult piece_take(struct sim_context *context, uint64_t bytes, uint64_t *ret_start)
+static CUresult piece_take(struct sim_context *context, const void *owner, uint64_t bytes,
+			   uint64_t *ret_start)
 {
 	struct block *block;
 	CUresult result;
 
 	for (block = blocks; block != NULL; block = block->next) {
-		*ret_start = block->context == context ? piece_find(block, bytes) : 0;
+		*ret_start = block->owner == owner ? piece_find(block, bytes) : 0;
 		if (*ret_start != 0)
 			return CUDA_SUCCESS;
 	}
@@ -82,7 +83,7 @@ static CUresult piece_take(struct sim_context *context, uint64_t bytes, uint64_t
 		free(block);
 		return result;
 	}
-	block->context = context;
+	block->owner = owner;
 	block->next = blocks;
 	blocks = block;
 	*ret_start = block->start;
@@ -106,7 +107,8 @@ static void block_drop_if_empty(uint64_t start)
 }
 
 CUresult sim_legacy_allocate(struct sim_context *context, enum sim_allocation_kind kind,
-			     uint64_t bytes, struct sim_allocation **ret_allocation)
+			     const void *owner, uint64_t bytes,
+			     struct sim_allocation **ret_allocation)
 {
 	bool is_piece = bytes <= PIECE_MAX && !sim_breaks("alloc_steps");
 	uint64_t block_bytes;
@@ -116,7 +118,7 @@ CUresult sim_legacy_allocate(struct sim_context *context, enum sim_allocation_ki
 	if (bytes > SIM_WINDOW_END - SIM_WINDOW_START)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	block_bytes = sim_round_up(bytes, is_piece ? STEP : SIM_GRANULARITY);
-	result = is_piece ? piece_take(context, block_bytes, &start)
+	result = is_piece ? piece_take(context, owner, block_bytes, &start)
 			  : block_map(context, block_bytes, &start);
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -155,8 +157,8 @@ static CUresult allocate(CUdeviceptr *ret_pointer, size_t bytes)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = sim_capture_check_unsafe();
 	if (result == CUDA_SUCCESS)
-		result = sim_legacy_allocate(sim_context_current(), SIM_ALLOCATION_LEGACY, bytes,
-					     &allocation);
+		result = sim_legacy_allocate(sim_context_current(), SIM_ALLOCATION_LEGACY,
+					     sim_context_current(), bytes, &allocation);
 	if (result == CUDA_SUCCESS)
 		*ret_pointer = allocation->span.start;
 	return result;
@@ -201,7 +203,8 @@ static CUresult release(CUdeviceptr pointer)
 	if (result != CUDA_SUCCESS || pointer == 0)
 		return result;
 	if (allocation == NULL || allocation->span.start != pointer || allocation->is_freeing ||
-	    sim_allocation_is_host(allocation) || allocation->kind == SIM_ALLOCATION_IPC)
+	    sim_allocation_is_host(allocation) ||
+	    (allocation->kind == SIM_ALLOCATION_IPC && !allocation->is_pool_import))
 		return CUDA_ERROR_INVALID_VALUE;
 	allocation->is_freeing = true;
 	if (!sim_breaks("free_waits"))
@@ -209,8 +212,9 @@ static CUresult release(CUdeviceptr pointer)
 	if (sim_breaks("free_returns_memory"))
 		return CUDA_SUCCESS;
 	if (allocation->kind == SIM_ALLOCATION_POOL)
-		return sim_pool_free_now(allocation);
-	sim_allocation_free(allocation);
+		sim_pool_free(allocation);
+	else
+		sim_allocation_free(allocation);
 	return CUDA_SUCCESS;
 }
 

@@ -75,17 +75,6 @@ SIM_API CUresult cuMemExportToShareableHandle(void *ret_shareable,
 			       export_memory(ret_shareable, handle, type, flags));
 }
 
-static CUresult find_ordinal(int physical, int *ret_ordinal)
-{
-	for (int i = 0; i < sim_core.device_count; i++) {
-		if (sim_core.devices[i].physical != physical)
-			continue;
-		*ret_ordinal = i;
-		return CUDA_SUCCESS;
-	}
-	return CUDA_ERROR_INVALID_DEVICE;
-}
-
 static CUresult properties_of(const struct sim_export *export, CUmemAllocationProp *ret_properties)
 {
 	*ret_properties = (CUmemAllocationProp){
@@ -96,7 +85,7 @@ static CUresult properties_of(const struct sim_export *export, CUmemAllocationPr
 	memcpy(&ret_properties->allocFlags, &export->usage, sizeof(export->usage));
 	if (export->physical_device < 0)
 		return CUDA_SUCCESS;
-	return find_ordinal(export->physical_device, &ret_properties->location.id);
+	return sim_core_find_device_locked(export->physical_device, &ret_properties->location.id);
 }
 
 static CUresult import_memory(CUmemGenericAllocationHandle *ret_handle, int fd,
