@@ -74,7 +74,15 @@
 	X(dead_process, cuCheckpointProcessGetState, CUDA_ERROR_OPERATING_SYSTEM, CUDA_SUCCESS) \
 	X(custom_needs_lock, cuCheckpointProcessCheckpoint, CUDA_ERROR_ILLEGAL_STATE, CUDA_SUCCESS) \
 	X(custom_refuses_capture, cuCheckpointOperationComplete, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_SUCCESS) \
-	X(objects_survive, cuGraphLaunch, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE)
+	X(objects_survive, cuGraphLaunch, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE) \
+	X(global_refuses_alloc, cuMemAlloc, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_SUCCESS) \
+	X(context_synchronize_invalidates, cuCtxSynchronize, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_SUCCESS) \
+	X(synchronize_captured_stream, cuStreamSynchronize, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_SUCCESS) \
+	X(default_stream_captures_not, cuStreamBeginCapture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_SUCCESS) \
+	X(default_stream_work_invalidates, cuMemsetD8Async, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, CUDA_SUCCESS) \
+	X(capture_unjoined, cuStreamEndCapture, CUDA_ERROR_STREAM_CAPTURE_UNJOINED, CUDA_SUCCESS) \
+	X(captured_event_query, cuEventQuery, CUDA_ERROR_CAPTURED_EVENT, CUDA_SUCCESS) \
+	X(capture_ends_in_its_thread, cuStreamEndCapture, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, CUDA_SUCCESS)
 /* clang-format on */
 
 /* `call` is the name without _v2 and the like, of so many bytes. Gives the answer to make. */

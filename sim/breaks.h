@@ -141,7 +141,15 @@
 	X(ipc_handle_survives, "one byte of such memory is different after a restore") \
 	X(custom_absent_is_native, "one byte of such memory is different after a restore") \
 	X(custom_round_trip, "one byte of such memory is different after a restore") \
-	X(custom_view_holds_bytes, "an extent holds the private state of the driver only")
+	X(custom_view_holds_bytes, "an extent holds the private state of the driver only") \
+	X(capture_records, "captured work runs at once") \
+	X(graph_replays, "a graph launch does nothing") \
+	X(exec_outlives_graph, "an instance goes with its graph") \
+	X(graph_launch_is_ordered, "a graph runs at once, before its turn") \
+	X(graph_counts_nodes, "a graph counts a node too many") \
+	X(global_allows_vmm, "cuMemCreate is refused during a global capture") \
+	X(relaxed_allows_free, "cuMemFree is refused during a relaxed capture") \
+	X(capture_forks_and_joins, "a wait for a captured event does not join the capture")
 /* clang-format on */
 
 #endif

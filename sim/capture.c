@@ -69,6 +69,8 @@ CUresult sim_capture_check_unsafe(void)
 	CUstreamCaptureMode mode = sim_thread.capture_mode;
 	CUresult result = CUDA_SUCCESS;
 
+	if (captures != NULL && sim_breaks("relaxed_allows_free"))
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	if (mode == CU_STREAM_CAPTURE_MODE_RELAXED)
 		return CUDA_SUCCESS;
 	for (struct sim_capture *capture = captures; capture != NULL; capture = capture->next) {
@@ -248,6 +250,8 @@ CUresult sim_capture_wait_event(struct sim_stream *stream, struct sim_event *eve
 		capture->is_invalidated = true;
 		return CUDA_ERROR_STREAM_CAPTURE_MERGE;
 	}
+	if (sim_breaks("capture_forks_and_joins"))
+		return CUDA_SUCCESS;
 	stream->capture = capture;
 	return join_ends(stream, event);
 }

@@ -125,7 +125,7 @@ static CUresult run_exec(const struct sim_action *action)
 	CUresult result = action->context->error;
 
 	for (size_t i = 0; i < exec->count && result == CUDA_SUCCESS; i++)
-		if (exec->actions[i].run != NULL)
+		if (exec->actions[i].run != NULL && !sim_breaks("graph_replays"))
 			result = exec->actions[i].run(&exec->actions[i]);
 	sim_core_lock();
 	exec_unref(exec);
@@ -159,9 +159,17 @@ static CUresult launch(CUgraphExec handle, CUstream stream_handle)
 		return result;
 	if (stream->capture != NULL)
 		return record_exec(stream, exec);
+	if (!sim_set_has(&sim_core.graphs, exec->graph) && sim_breaks("exec_outlives_graph"))
+		return CUDA_ERROR_INVALID_VALUE;
 	action.context = stream->context;
 	action.exec = exec;
 	exec->references++;
+	if (sim_breaks("graph_launch_is_ordered")) {
+		sim_core_unlock();
+		result = run_exec(&action);
+		sim_core_lock();
+		return result;
+	}
 	result = sim_stream_submit_after(stream, &action, exec->latest, &work);
 	if (result != CUDA_SUCCESS) {
 		exec_unref(exec);
@@ -222,7 +230,7 @@ static CUresult get_nodes(CUgraph handle, CUgraphNode *nodes, size_t *count)
 	for (size_t i = 0; nodes != NULL && i < *count; i++)
 		nodes[i] = i < graph->count ? (CUgraphNode)(void *)graph->nodes[i] : NULL;
 	if (nodes == NULL || *count > graph->count)
-		*count = graph->count;
+		*count = graph->count + sim_breaks("graph_counts_nodes");
 	return CUDA_SUCCESS;
 }
 

@@ -269,7 +269,7 @@ CUresult sim_stream_submit(struct sim_stream *stream, const struct sim_action *a
 
 	if (ret_work != NULL)
 		*ret_work = NULL;
-	if (result == CUDA_SUCCESS && stream->capture != NULL)
+	if (result == CUDA_SUCCESS && stream->capture != NULL && !sim_breaks("capture_records"))
 		return sim_capture_add(stream, action, owned);
 	if (result == CUDA_SUCCESS)
 		return submit(stream, action, owned, NULL, ret_work);

@@ -2,6 +2,7 @@
 
 #include "vmm.h"
 
+#include "capture.h"
 #include "machine.h"
 #include "storage.h"
 #include "stream.h"
@@ -97,6 +98,8 @@ static CUresult create(CUmemGenericAllocationHandle *ret_handle, size_t bytes,
 		return result;
 	if (bytes == 0 || bytes % SIM_GRANULARITY != 0)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (sim_breaks("global_allows_vmm") && sim_capture_check_unsafe() != CUDA_SUCCESS)
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 	if (location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA)
 		kind = SIM_MEMORY_HOST;
 	else if (properties->requestedHandleTypes != CU_MEM_HANDLE_TYPE_NONE)
