@@ -82,7 +82,12 @@
 	X(default_stream_work_invalidates, cuMemsetD8Async, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, CUDA_SUCCESS) \
 	X(capture_unjoined, cuStreamEndCapture, CUDA_ERROR_STREAM_CAPTURE_UNJOINED, CUDA_SUCCESS) \
 	X(captured_event_query, cuEventQuery, CUDA_ERROR_CAPTURED_EVENT, CUDA_SUCCESS) \
-	X(capture_ends_in_its_thread, cuStreamEndCapture, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, CUDA_SUCCESS)
+	X(capture_ends_in_its_thread, cuStreamEndCapture, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, CUDA_SUCCESS) \
+	X(module_names, cuModuleGetFunction, CUDA_ERROR_NOT_FOUND, CUDA_SUCCESS) \
+	X(module_garbage, cuModuleLoadData, CUDA_ERROR_INVALID_IMAGE, CUDA_SUCCESS) \
+	X(launch_shape, cuLaunchKernel, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(function_attributes, cuFuncGetAttribute, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(launch_by_configuration, cuLaunchKernelEx, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE)
 /* clang-format on */
 
 /* `call` is the name without _v2 and the like, of so many bytes. Gives the answer to make. */

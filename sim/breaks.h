@@ -149,7 +149,13 @@
 	X(graph_counts_nodes, "a graph counts a node too many") \
 	X(global_allows_vmm, "cuMemCreate is refused during a global capture") \
 	X(relaxed_allows_free, "cuMemFree is refused during a relaxed capture") \
-	X(capture_forks_and_joins, "a wait for a captured event does not join the capture")
+	X(capture_forks_and_joins, "a wait for a captured event does not join the capture") \
+	X(launch_shared_memory, "a function may have all shared memory unasked") \
+	X(kernel_spins, "kernels do nothing") \
+	X(kernels_are_ordered, "kernels do nothing") \
+	X(kernel_writes, "the fill kernel writes a word too many") \
+	X(kernel_parameters_are_copied, "the fill kernel writes another value") \
+	X(fault_stays, "a fault of a kernel leaves no trace")
 /* clang-format on */
 
 #endif

@@ -13,9 +13,11 @@ static CUresult fill_u32(const struct sim_action *action)
 {
 	const uint64_t *parameters = action->launch.parameters;
 
+	uint64_t count = parameters[2] + sim_breaks("kernel_writes");
+	uint32_t value = (uint32_t)parameters[1] + sim_breaks("kernel_parameters_are_copied");
+
 	return sim_access_fill(action->context, SIM_ACCESS_BY_KERNEL, parameters[0],
-			       parameters[2] * sizeof(uint32_t), (uint32_t)parameters[1],
-			       sizeof(uint32_t));
+			       count * sizeof(uint32_t), value, sizeof(uint32_t));
 }
 
 /* Calls the visitor on the elements, a piece at a time; what it changed is written back if asked. */

@@ -16,6 +16,14 @@
 #define EXTRA_BUFFER ((void *)0x01)
 #define EXTRA_BYTES ((void *)0x02)
 
+/* Beyond the default only what the application has asked for by the function's attribute. */
+static unsigned shared_bytes_allowed(const struct sim_function *function)
+{
+	if (function->max_dynamic_shared_bytes != 0)
+		return (unsigned)function->max_dynamic_shared_bytes;
+	return sim_breaks("launch_shared_memory") ? SHARED_MAX_BYTES : SHARED_DEFAULT_BYTES;
+}
+
 static CUresult get_attribute(int *ret_value, CUfunction_attribute attribute, CUfunction handle)
 {
 	struct sim_function *function = NULL;
@@ -35,9 +43,7 @@ static CUresult get_attribute(int *ret_value, CUfunction_attribute attribute, CU
 		 attribute == CU_FUNC_ATTRIBUTE_BINARY_VERSION)
 		*ret_value = 90;
 	else if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
-		*ret_value = function->max_dynamic_shared_bytes != 0
-				     ? function->max_dynamic_shared_bytes
-				     : SHARED_DEFAULT_BYTES;
+		*ret_value = (int)shared_bytes_allowed(function);
 	return CUDA_SUCCESS;
 }
 
@@ -130,11 +136,15 @@ CUresult sim_launch_prepare(const CUlaunchConfig *shape, CUfunction handle, void
 
 	if (result == CUDA_SUCCESS)
 		result = check_shape(shape);
+	if (result == CUDA_SUCCESS && shape->sharedMemBytes > shared_bytes_allowed(function))
+		result = CUDA_ERROR_INVALID_VALUE;
 	if (result != CUDA_SUCCESS)
 		return result;
 	if ((parameters == NULL) == (extra == NULL))
 		return CUDA_ERROR_INVALID_VALUE;
 	*ret_action = (struct sim_action){.run = function->kernel->run};
+	if (sim_breaks("kernel_spins") || sim_breaks("kernels_are_ordered"))
+		ret_action->run = NULL;
 	ret_action->launch.kernel = function->kernel;
 	return parameters != NULL
 		       ? copy_parameters(function->kernel, parameters, &ret_action->launch)

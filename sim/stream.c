@@ -66,7 +66,8 @@ static void run_first(struct sim_stream *stream)
 		result = action->run(action);
 		sim_core_lock();
 	}
-	if (result == CUDA_ERROR_ILLEGAL_ADDRESS || result == CUDA_ERROR_LAUNCH_FAILED)
+	if ((result == CUDA_ERROR_ILLEGAL_ADDRESS || result == CUDA_ERROR_LAUNCH_FAILED) &&
+	    !sim_breaks("fault_stays"))
 		work->context->error = result;
 	work->result = result;
 	work->done_ns = sim_now_ns();
