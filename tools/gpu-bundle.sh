@@ -13,7 +13,7 @@ LIBRARIES_ALLOWED='libc\.so\.6|libm\.so\.6|libdl\.so\.2|libpthread\.so\.0|librt\
 
 need strip
 need readelf
-"$ROOT/tools/build.sh" --quiet "$BUILD" --buildtype=release
+"$ROOT/tools/build.sh" --quiet "$BUILD" -Doptimization=2 -Ddebug=false
 
 binaries() {
 	find "$BUILD" \( -name '*.p' -o -name meson-private -o -name meson-logs -o -path '*/tests/unit' \

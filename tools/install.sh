@@ -11,7 +11,7 @@ case $prefix in
 /*) ;;
 *) die "PREFIX must be an absolute path, not '$prefix'" ;;
 esac
-"$ROOT/tools/build.sh" --quiet "$build" --buildtype=release --prefix="$prefix"
+"$ROOT/tools/build.sh" --quiet "$build" -Doptimization=2 -Ddebug=false --prefix="$prefix"
 # an earlier configuration may have had another prefix
 meson configure "$build" --prefix="$prefix"
 ninja -C "$build" >/dev/null
