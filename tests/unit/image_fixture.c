@@ -253,9 +253,11 @@ bool t_manifest_sign(char *text, size_t bytes)
 
 char *t_manifest_text(json_t *root)
 {
-	char *text = json_dumps(root, JSON_INDENT(2));
+	CLEANUP(free) char *dump = json_dumps(root, JSON_INDENT(2));
+	char *text = NULL;
 
-	assert_non_null(text);
+	assert_non_null(dump);
+	assert_true(asprintf(&text, "%s\n", dump) > 0);
 	assert_true(t_manifest_sign(text, strlen(text)));
 	return text;
 }
