@@ -63,6 +63,9 @@ static struct stasis_driver driver;
 static struct CUctx_st contexts[T_FAKE_DEVICES];
 static uint64_t device_bytes;
 static struct t_fake_faults faults;
+static struct {
+	uint64_t copies, memsets, records, allocs, streams_made, events_made, contexts_set;
+} counts; /* since faults were set */
 static struct op *first_op;
 static struct op **last_op = &first_op;
 static struct op *running_op;
@@ -74,13 +77,6 @@ static uint64_t stream_count;
 static uint64_t event_count;
 static struct CUstream_st *all_streams;
 static struct CUevent_st *all_events;
-static uint64_t copies;
-static uint64_t memsets;
-static uint64_t records;
-static uint64_t allocs;
-static uint64_t streams_made;
-static uint64_t events_made;
-static uint64_t contexts_set;
 static bool is_held;
 static bool is_ending;
 static char violation[128];
@@ -242,11 +238,11 @@ static CUresult copy_enqueue(enum op_kind kind, uint8_t *host, CUdeviceptr addre
 	CUresult result;
 
 	pthread_mutex_lock(&mutex);
-	copies += kind != OP_SET;
-	memsets += kind == OP_SET;
-	op.is_to_break = copies + memsets == faults.copy_broken;
-	op.is_to_hang = copies + memsets == faults.copy_hung;
-	if (copies + memsets == faults.copy_cancels) {
+	counts.copies += kind != OP_SET;
+	counts.memsets += kind == OP_SET;
+	op.is_to_break = counts.copies + counts.memsets == faults.copy_broken;
+	op.is_to_hang = counts.copies + counts.memsets == faults.copy_hung;
+	if (counts.copies + counts.memsets == faults.copy_cancels) {
 		atomic_store(faults.cancel, true);
 		is_held = true;
 	}
@@ -258,7 +254,7 @@ static CUresult copy_enqueue(enum op_kind kind, uint8_t *host, CUdeviceptr addre
 		violate("a pinned buffer was used for a second copy");
 	if (kind == OP_TO_DEVICE)
 		op.digest = stasis_digest_of(host, bytes);
-	if (!op.device || copies + memsets == faults.copy_refused)
+	if (!op.device || counts.copies + counts.memsets == faults.copy_refused)
 		result = CUDA_ERROR_INVALID_VALUE;
 	else
 		result = enqueue(&op);
@@ -287,7 +283,7 @@ static CUresult fake_context_set(CUcontext context)
 	CUresult result = CUDA_SUCCESS;
 
 	pthread_mutex_lock(&mutex);
-	if (context && hit(&contexts_set, faults.context_refused))
+	if (context && hit(&counts.contexts_set, faults.context_refused))
 		result = CUDA_ERROR_INVALID_CONTEXT;
 	else
 		current = context;
@@ -302,7 +298,7 @@ static CUresult fake_stream_create(CUstream *ret_stream, unsigned int flags)
 	pthread_mutex_lock(&mutex);
 	if (flags != CU_STREAM_NON_BLOCKING)
 		violate("a stream that waits for the default stream");
-	if (!hit(&streams_made, faults.stream_refused)) {
+	if (!hit(&counts.streams_made, faults.stream_refused)) {
 		*ret_stream = calloc(1, sizeof(**ret_stream));
 		(*ret_stream)->context = current;
 		(*ret_stream)->next = all_streams;
@@ -347,7 +343,7 @@ static CUresult fake_event_create(CUevent *ret_event, unsigned int flags)
 
 	(void)flags;
 	pthread_mutex_lock(&mutex);
-	if (!hit(&events_made, faults.event_refused)) {
+	if (!hit(&counts.events_made, faults.event_refused)) {
 		*ret_event = calloc(1, sizeof(**ret_event));
 		(*ret_event)->next = all_events;
 		all_events = *ret_event;
@@ -374,7 +370,7 @@ static CUresult fake_event_record(CUevent event, CUstream stream)
 	CUresult result = CUDA_ERROR_LAUNCH_FAILED;
 
 	pthread_mutex_lock(&mutex);
-	if (!hit(&records, faults.record_refused))
+	if (!hit(&counts.records, faults.record_refused))
 		result = enqueue(&op);
 	pthread_mutex_unlock(&mutex);
 	return result;
@@ -405,13 +401,13 @@ static CUresult fake_host_alloc(void **ret_memory, size_t bytes, unsigned int fl
 	struct pinned *place;
 
 	pthread_mutex_lock(&mutex);
-	allocs++;
+	counts.allocs++;
 	place = pinned_find(NULL);
 	if (!(flags & CU_MEMHOSTALLOC_PORTABLE))
 		violate("pinned memory that only one context can use");
-	if (faults.alloc_refused && allocs >= faults.alloc_refused)
+	if (faults.alloc_refused && counts.allocs >= faults.alloc_refused)
 		result = CUDA_ERROR_OUT_OF_MEMORY;
-	else if (allocs == faults.alloc_broken)
+	else if (counts.allocs == faults.alloc_broken)
 		result = CUDA_ERROR_ILLEGAL_ADDRESS;
 	else if (!place)
 		result = CUDA_ERROR_UNKNOWN;
@@ -541,36 +537,12 @@ void t_fake_stop(void)
 	t_fake_stop_leaking(0);
 }
 
-void t_fake_set_faults(const struct t_fake_faults *wanted)
+void t_fake_set_faults(const struct t_fake_faults *wanted_faults)
 {
 	pthread_mutex_lock(&mutex);
-	faults = *wanted;
-	copies = 0;
-	memsets = 0;
-	records = 0;
-	allocs = 0;
-	streams_made = 0;
-	events_made = 0;
-	contexts_set = 0;
+	faults = *wanted_faults;
+	memset(&counts, 0, sizeof(counts));
 	pthread_mutex_unlock(&mutex);
-}
-
-static void hold_set(bool hold)
-{
-	pthread_mutex_lock(&mutex);
-	is_held = hold;
-	(void)pthread_cond_broadcast(&changed);
-	pthread_mutex_unlock(&mutex);
-}
-
-void t_fake_hold(void)
-{
-	hold_set(true);
-}
-
-void t_fake_release(void)
-{
-	hold_set(false);
 }
 
 CUcontext t_fake_context(int ordinal)
@@ -610,10 +582,10 @@ uint64_t t_fake_pinned_peak_bytes(void)
 
 uint64_t t_fake_copy_count(void)
 {
-	return counter_read(&copies);
+	return counter_read(&counts.copies);
 }
 
 uint64_t t_fake_memset_count(void)
 {
-	return counter_read(&memsets);
+	return counter_read(&counts.memsets);
 }

@@ -37,14 +37,10 @@ const struct stasis_driver *t_fake_start(uint64_t bytes);
 /* Ends the driver; fails the test where anything was violated, or a stream, event or pinned byte is left. */
 void t_fake_stop(void);
 
-/* As above, but `pinned_bytes` are expected to be left, with their streams and events. */
-void t_fake_stop_leaking(uint64_t pinned_bytes);
+/* As above, but `expected_bytes` are expected to be left, with their streams and events. */
+void t_fake_stop_leaking(uint64_t expected_bytes);
 
-void t_fake_set_faults(const struct t_fake_faults *faults);
-
-/* While held, nothing that was enqueued is carried out. */
-void t_fake_hold(void);
-void t_fake_release(void);
+void t_fake_set_faults(const struct t_fake_faults *wanted_faults);
 
 CUcontext t_fake_context(int ordinal);
 CUdeviceptr t_fake_address(int ordinal, uint64_t offset);

@@ -104,6 +104,19 @@ static void a_hung_copy_keeps_its_buffer(void **state)
 	t_rig_free(rig);
 }
 
+static void cancelled_at(struct t_rig *rig, const struct stasis_transfer_watch *watch,
+			 atomic_bool *cancel, uint64_t copy)
+{
+	struct t_fake_faults faults = {.copy_cancels = copy, .cancel = cancel};
+	struct stasis_error err = STASIS_ERROR_INIT;
+
+	atomic_store(cancel, false);
+	t_fake_set_faults(&faults);
+	assert_refused(t_rig_run(rig, watch, &err), &err, STASIS_REFUSED, "cancelled");
+	assert_true(rig->result.is_cancelled);
+	assert_int_equal(rig->result.pinned_leaked_bytes, 0);
+}
+
 static void a_transfer_is_cancelled_at_every_point(void **state)
 {
 	atomic_bool cancel = false;
@@ -116,17 +129,8 @@ static void a_transfer_is_cancelled_at_every_point(void **state)
 	assert_done(t_rig_run(rig, &watch, &none), &none);
 	for (int is_load = 0; is_load < 2; is_load++) {
 		t_rig_direct(rig, is_load ? STASIS_TRANSFER_LOAD : STASIS_TRANSFER_SAVE);
-		for (uint64_t at = 1; at <= 41; at++) {
-			struct t_fake_faults faults = {.copy_cancels = at, .cancel = &cancel};
-			struct stasis_error err = STASIS_ERROR_INIT;
-
-			atomic_store(&cancel, false);
-			t_fake_set_faults(&faults);
-			assert_refused(t_rig_run(rig, &watch, &err), &err, STASIS_REFUSED,
-				       "cancelled");
-			assert_true(rig->result.is_cancelled);
-			assert_int_equal(rig->result.pinned_leaked_bytes, 0);
-		}
+		for (uint64_t copy = 1; copy <= 41; copy++)
+			cancelled_at(rig, &watch, &cancel, copy);
 		atomic_store(&cancel, false);
 		t_fake_set_faults(&(struct t_fake_faults){0});
 		assert_done(t_rig_run(rig, &watch, &none), &none);
