@@ -2,16 +2,12 @@
 
 #include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
 
-#include "address.h"
-#include "allocation.h"
+#include "evict.h"
 #include "gate.h"
 #include "layout.h"
 #include "log.h"
-#include "machine.h"
 #include "memory.h"
-#include "storage.h"
 #include "stream.h"
 
 enum operation {
@@ -26,7 +22,6 @@ static struct {
 	enum operation operation;
 	bool is_restoring;         /* the operation */
 	struct sim_layout *layout; /* from a custom checkpoint until its restore is completed */
-	int old_physical[SIM_DEVICES_MAX];
 } target;
 
 static const char *state_name(CUprocessState state)
@@ -151,82 +146,6 @@ static void stop(void)
 	sim_stream_stop_workers();
 }
 
-static bool stays(const struct sim_memory *memory)
-{
-	return memory->exported && sim_breaks("open_export_splits");
-}
-
-/* Those that have storage; false: the host has no memory for the contents, the rest has its storage. */
-static bool evict_all_locked(bool keep_contents)
-{
-	for (struct sim_memory *memory = sim_memory_first(); memory; memory = memory->next) {
-		bool keep = keep_contents || memory->device < 0;
-
-		if (memory->fd < 0 || stays(memory))
-			continue;
-		if (sim_memory_evict(memory, keep) != CUDA_SUCCESS)
-			return false;
-	}
-	return true;
-}
-
-static CUresult revive_all_locked(void)
-{
-	for (struct sim_memory *memory = sim_memory_first(); memory; memory = memory->next) {
-		CUresult result;
-
-		if (memory->fd >= 0)
-			continue;
-		result = sim_memory_revive(memory);
-		if (result != CUDA_SUCCESS)
-			return result;
-	}
-	return CUDA_SUCCESS;
-}
-
-static void leave_heaps_locked(void)
-{
-	if (sim_breaks("checkpoint_closes_descriptors"))
-		(void)dup(sim_core.devices[0].heap_fd);
-	sim_memory_close_heaps();
-}
-
-/* All storage to 'saved' or to nothing, and with it everything that belongs to the machine. */
-static CUresult evict(bool keep_contents)
-{
-	CUresult result = CUDA_SUCCESS;
-
-	sim_core_lock();
-	sim_address_hide_all();
-	if (evict_all_locked(keep_contents)) {
-		leave_heaps_locked();
-	} else {
-		result = CUDA_ERROR_OUT_OF_MEMORY;
-		if (revive_all_locked() != CUDA_SUCCESS || sim_address_show_all() != CUDA_SUCCESS)
-			sim_die("no host memory, neither for a checkpoint nor to undo it");
-	}
-	sim_core_unlock();
-	if (result == CUDA_SUCCESS)
-		sim_machine_leave();
-	return result;
-}
-
-/* Takes host memory from the CPU, where a switch says so. */
-static void break_host_memory(void)
-{
-	bool breaks_pinned = sim_breaks("pinned_survives");
-	bool breaks_registered = sim_breaks("registered_survives");
-
-	for (size_t i = 0; i < sim_allocation_count(); i++) {
-		const struct sim_allocation *allocation = sim_allocation_at(i);
-
-		if ((allocation->kind == SIM_ALLOCATION_HOST && breaks_pinned) ||
-		    (allocation->kind == SIM_ALLOCATION_REGISTERED && breaks_registered))
-			(void)mprotect((void *)(uintptr_t)allocation->span.start, /* NOLINT */
-				       allocation->span.bytes, PROT_NONE);
-	}
-}
-
 CUresult sim_target_checkpoint(void)
 {
 	CUresult result = admit_checkpoint();
@@ -236,8 +155,8 @@ CUresult sim_target_checkpoint(void)
 	if (result != CUDA_SUCCESS)
 		return result;
 	stop();
-	result = evict(true);
-	break_host_memory();
+	result = sim_evict(true);
+	sim_evict_break_host();
 	if (sim_breaks("threads_run_on"))
 		(void)kill(getpid(), SIGKILL);
 	if (result == CUDA_SUCCESS)
@@ -316,102 +235,10 @@ static CUresult find_unrestorable(void)
 	return CUDA_SUCCESS;
 }
 
-/* The process's GPUs become others, and what it takes of the machine with them. */
-static void move_devices(const int physical[])
-{
-	int device_of[SIM_DEVICES_MAX] = {0};
-
-	sim_core_lock();
-	for (int i = 0; i < sim_core.device_count; i++) {
-		device_of[sim_core.devices[i].physical] = physical[i];
-		target.old_physical[i] = sim_core.devices[i].physical;
-		sim_core.devices[i].physical = physical[i];
-	}
-	sim_core_unlock();
-	sim_machine_move(device_of);
-}
-
-/* Storage that was taken for a restore is given back. */
-static void unrevive(void)
-{
-	int physical[SIM_DEVICES_MAX];
-
-	if (evict(false) != CUDA_SUCCESS)
-		sim_die("storage cannot be given back");
-	memcpy(physical, target.old_physical, sizeof(physical));
-	move_devices(physical);
-}
-
-/* Takes the machine's memory again, on the GPUs that 'physical' says, and puts storage behind it. */
-static CUresult revive(const int physical[])
-{
-	CUresult result;
-
-	move_devices(physical);
-	result = sim_machine_resume();
-	if (result != CUDA_SUCCESS)
-		return result;
-	sim_core_lock();
-	result = revive_all_locked();
-	sim_core_unlock();
-	if (result != CUDA_SUCCESS)
-		unrevive();
-	return result;
-}
-
-static CUresult show(void)
-{
-	CUresult result;
-
-	sim_core_lock();
-	result = sim_address_show_all();
-	sim_core_unlock();
-	return result;
-}
-
-/* Each for one kind of memory; a damaged byte shows in whatever has memory of that kind. */
-static bool breaks_memory(enum sim_memory_kind kind)
-{
-	static const struct {
-		const char *name;
-		enum sim_memory_kind kind;
-	} rows[] = {
-		{"native_survives", SIM_MEMORY_PRIVATE},
-		{"private_vmm_survives", SIM_MEMORY_PRIVATE},
-		{"exportable_vmm_survives", SIM_MEMORY_EXPORTABLE},
-		{"exported_vmm_survives", SIM_MEMORY_EXPORTABLE},
-		{"ipc_handle_survives", SIM_MEMORY_PRIVATE},
-		{"custom_absent_is_native", SIM_MEMORY_PRIVATE},
-		{"custom_round_trip", SIM_MEMORY_PRIVATE},
-	};
-
-	for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
-		if (rows[i].kind == kind && sim_breaks(rows[i].name))
-			return true;
-	return false;
-}
-
-static void break_memory(void)
-{
-	unsigned char byte = 0;
-	bool is_done = false;
-
-	sim_core_lock();
-	for (struct sim_memory *memory = sim_memory_first(); memory && !is_done;
-	     memory = memory->next) {
-		if (memory->device < 0 || !breaks_memory(memory->kind) ||
-		    sim_storage_read(memory->fd, memory->offset, &byte, 1) != 0)
-			continue;
-		byte = (unsigned char)~byte;
-		is_done = sim_storage_write(memory->fd, memory->offset, &byte, 1) == 0;
-	}
-	sim_core_unlock();
-}
-
 static void restored(void)
 {
 	if (sim_breaks_something())
-		break_memory();
+		sim_revive_break();
 	set_state(CU_PROCESS_STATE_LOCKED);
 	sim_gate_set(SIM_GATE_LOCKED);
 	if (sim_breaks("whole_cycle")) {
@@ -430,7 +257,7 @@ static CUresult start_restore(const struct sim_request *request)
 		return result;
 	result = find_unrestorable();
 	if (result == CUDA_SUCCESS)
-		result = revive(physical);
+		result = sim_revive(physical);
 	return result == CUDA_SUCCESS ? CUDA_SUCCESS : lose(result);
 }
 
@@ -454,7 +281,7 @@ CUresult sim_target_restore(const struct sim_request *request)
 	result = start_restore(request);
 	if (result != CUDA_SUCCESS)
 		return result;
-	result = show();
+	result = sim_revive_show();
 	if (result != CUDA_SUCCESS)
 		return lose(result);
 	restored();
@@ -488,7 +315,7 @@ static void undo_prepare(void)
 {
 	sim_layout_close(target.layout);
 	if (target.is_restoring) {
-		unrevive();
+		sim_revive_undo();
 	} else {
 		sim_layout_free(target.layout);
 		target.layout = NULL;
@@ -562,7 +389,7 @@ static CUresult complete_checkpoint(void)
 	CUresult result;
 
 	sim_layout_close(target.layout);
-	result = evict(false);
+	result = sim_evict(false);
 	set_state(result == CUDA_SUCCESS ? CU_PROCESS_STATE_CHECKPOINTED : CU_PROCESS_STATE_FAILED);
 	return result;
 }
@@ -578,7 +405,7 @@ static CUresult complete_restore(void)
 	}
 	sim_layout_free(target.layout);
 	target.layout = NULL;
-	result = show();
+	result = sim_revive_show();
 	if (result == CUDA_SUCCESS)
 		restored();
 	else
