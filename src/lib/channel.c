@@ -41,10 +41,12 @@ static void event_send(const char *key, const char *value, void *argument)
 	record_send(argument, &record, 0);
 }
 
-void stasis_lib_channel_init(struct stasis_lib_channel *channel, int fd)
+void stasis_lib_channel_init(struct stasis_lib_channel *channel, int fd,
+			     stasis_lib_call_word *call_word)
 {
 	*channel = (struct stasis_lib_channel){
 		.fd = fd,
+		.call_word = call_word,
 		.sink = {.function = event_send, .argument = channel},
 	};
 }

@@ -14,6 +14,7 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
+#include "lib/calls.h"
 #include "lib/library.h"
 #include "lib/phase.h"
 
@@ -47,11 +48,12 @@ struct stasis_lib_record {
 };
 
 struct stasis_lib_channel {
-	int fd;                      /* -1: empty */
-	bool is_peer_gone;           /* the supervisor has ended */
-	bool is_giving_up;           /* the supervisor wants an end */
-	bool is_past_cancel;         /* we are undoing already: do not look any more */
-	struct stasis_lib_sink sink; /* sends events through this channel */
+	int fd;                          /* -1: empty */
+	stasis_lib_call_word *call_word; /* for stasis_lib_calls_note(); may be NULL */
+	bool is_peer_gone;               /* the supervisor has ended */
+	bool is_giving_up;               /* the supervisor wants an end */
+	bool is_past_cancel;             /* we are undoing already: do not look any more */
+	struct stasis_lib_sink sink;     /* sends events through this channel */
 };
 
 #define STASIS_LIB_CHANNEL_EMPTY                                                                   \
@@ -60,7 +62,8 @@ struct stasis_lib_channel {
 	}
 
 /* Child's side. Takes the descriptor; the channel must stay where it is. */
-void stasis_lib_channel_init(struct stasis_lib_channel *channel, int fd);
+void stasis_lib_channel_init(struct stasis_lib_channel *channel, int fd,
+			     stasis_lib_call_word *call_word);
 
 /* A supervisor that is gone is noticed by stasis_lib_channel_is_cancelled(), not here. */
 void stasis_lib_channel_send(struct stasis_lib_channel *channel,

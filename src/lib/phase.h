@@ -42,7 +42,7 @@ enum stasis_lib_phase {
 
 const char *stasis_lib_phase_name(enum stasis_lib_phase phase);
 
-/* "driver call cuCheckpointProcessLock". */
+/* "fdatasync of the image's files". The watchdog names a driver call instead, where the worker is in one. */
 const char *stasis_lib_phase_waits_for(enum stasis_lib_phase phase);
 
 #endif

@@ -28,7 +28,7 @@ static bool phase_is_unknown(enum stasis_lib_phase phase)
 }
 
 /* From what the worker had made durable: the published image, or the partial. */
-static int image_restore(struct stasis_lib_hands *hands, const struct stasis_lib_rescue *rescue,
+static int image_restore(struct stasis_lib_hands *hands, struct stasis_lib_rescue *rescue,
 			 struct stasis_error *err)
 {
 	CLEANUP(image) struct stasis_image *image = NULL;
@@ -39,18 +39,24 @@ static int image_restore(struct stasis_lib_hands *hands, const struct stasis_lib
 	};
 	struct stasis_transfer_options options = {.driver = &hands->driver};
 	struct stasis_transfer_result result = {0};
+	struct stasis_gpu_set set;
 
 	if (stasis_image_open(knowledge->is_published ? rescue->image_path : knowledge->partial,
 			      &open_options, &image, err) != 0 ||
 	    stasis_lib_source_of_image(image, &source, err) != 0 ||
-	    stasis_lib_source_verify(hands, source, &result, err) != 0 ||
+	    stasis_lib_source_verify(hands, source, &result, err) != 0)
+		return -1;
+	/* Ours outlive those of the operation: the engine's rings lie in them. */
+	set = (struct stasis_gpu_set){.uuids = source->gpu_uuids,
+				      .count = (unsigned int)source->count};
+	if (stasis_contexts_retain(&hands->driver, &set, &rescue->contexts, err) != 0 ||
 	    stasis_transfer_new(&options, &hands->transfer, err) != 0)
 		return -1;
 	return stasis_lib_hands_restore(hands, source, false, NULL, err);
 }
 
-static int checkpointed_restore(struct stasis_lib_hands *hands,
-				const struct stasis_lib_rescue *rescue, struct stasis_error *err)
+static int checkpointed_restore(struct stasis_lib_hands *hands, struct stasis_lib_rescue *rescue,
+				struct stasis_error *err)
 {
 	const struct stasis_lib_knowledge *knowledge = &rescue->knowledge;
 	int result;
@@ -74,8 +80,8 @@ static int checkpointed_restore(struct stasis_lib_hands *hands,
 	return result;
 }
 
-static int workload_bring_back(struct stasis_lib_hands *hands,
-			       const struct stasis_lib_rescue *rescue, struct stasis_error *err)
+static int workload_bring_back(struct stasis_lib_hands *hands, struct stasis_lib_rescue *rescue,
+			       struct stasis_error *err)
 {
 	CUprocessState state = CU_PROCESS_STATE_FAILED;
 
@@ -102,7 +108,7 @@ static int workload_bring_back(struct stasis_lib_hands *hands,
 int stasis_lib_rescue_run(struct stasis_lib_channel *channel, void *argument,
 			  struct stasis_error *err)
 {
-	const struct stasis_lib_rescue *rescue = argument;
+	struct stasis_lib_rescue *rescue = argument;
 	struct stasis_lib_hands hands = STASIS_LIB_HANDS_INIT(channel);
 	int result;
 
@@ -110,8 +116,10 @@ int stasis_lib_rescue_run(struct stasis_lib_channel *channel, void *argument,
 	channel->is_past_cancel = true;
 	stasis_lib_phase_enter(channel, STASIS_LIB_RESCUE);
 	result = stasis_driver_open(rescue->knowledge.libcuda, &hands.driver, err);
-	if (result == 0)
+	if (result == 0) {
+		stasis_lib_calls_note(&hands.driver, channel->call_word);
 		result = stasis_driver_start(&hands.driver, err);
+	}
 	if (result == 0)
 		result = stasis_target_open(&hands.driver, rescue->knowledge.workload,
 					    &hands.target, err);
@@ -121,5 +129,6 @@ int stasis_lib_rescue_run(struct stasis_lib_channel *channel, void *argument,
 	else
 		result = workload_bring_back(&hands, rescue, err);
 	stasis_lib_hands_fini(&hands);
+	stasis_contexts_release(&rescue->contexts);
 	return result;
 }

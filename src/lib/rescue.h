@@ -7,11 +7,13 @@
  * unknown.
  */
 
+#include "checkpoint/checkpoint.h"
 #include "lib/supervise.h"
 
 struct stasis_lib_rescue {
 	struct stasis_lib_knowledge knowledge; /* of the worker's time */
 	const char *image_path;
+	struct stasis_contexts contexts; /* empty until the rescue needs them */
 };
 
 /*

@@ -15,11 +15,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/process.h"
 #include "lib/library.h"
 #include "lib/rescue.h"
 #include "lib/supervise.h"
+
+#define POLL_US 10000 /* between two looks at a process */
 
 struct roundtrip {
 	struct stasis_roundtrip_options options;
@@ -77,8 +81,50 @@ static void copy_name(const struct roundtrip *roundtrip, struct stasis_error *ou
 				    knowledge->partial);
 }
 
-/* The worker is gone without having said what became of the program: finds out, and brings it back. */
-static void worker_replace(struct roundtrip *roundtrip, struct stasis_error *outcome)
+/* Waits for a process of ours; false: it still lives at the deadline. */
+static bool workload_reap(pid_t pid, uint64_t deadline_ns)
+{
+	for (;;) {
+		pid_t got = waitpid(pid, NULL, WNOHANG);
+
+		if (got == pid || (got < 0 && errno == ECHILD))
+			return true;
+		if (stasis_deadline_passed(deadline_ns))
+			return false;
+		(void)usleep(POLL_US);
+	}
+}
+
+/* How the workload judged its own memory, which it does as soon as its leader is gone. */
+enum verdict { VERDICT_NONE, VERDICT_RIGHT, VERDICT_WRONG };
+
+/* Waits for the workload's end until the deadline; leaves it to be reaped. */
+static enum verdict verdict_wait(pid_t pid, uint64_t deadline_ns)
+{
+	for (;;) {
+		siginfo_t info = {0};
+
+		if (waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT | WNOHANG) != 0)
+			return VERDICT_NONE;
+		if (info.si_pid == pid)
+			return info.si_code == CLD_EXITED && info.si_status == 0 ? VERDICT_RIGHT
+										 : VERDICT_WRONG;
+		if (stasis_deadline_passed(deadline_ns))
+			return VERDICT_NONE;
+		(void)usleep(POLL_US);
+	}
+}
+
+/* Dead already, though perhaps not wholly gone: a process with many threads takes a moment. */
+static bool workload_is_ending(pid_t pid)
+{
+	CLEANUP(process) struct stasis_process process = STASIS_PROCESS_EMPTY;
+
+	return stasis_process_open(pid, &process, NULL) != 0;
+}
+
+/* Has a process of ours bring the workload back. 0: it runs. */
+static int workload_rescue(struct roundtrip *roundtrip, struct stasis_error *err)
 {
 	struct stasis_lib_watch watch = {
 		.sink = roundtrip->sink,
@@ -90,44 +136,67 @@ static void worker_replace(struct roundtrip *roundtrip, struct stasis_error *out
 		.knowledge = roundtrip->knowledge,
 		.image_path = roundtrip->options.artifact_dir,
 	};
-	struct stasis_error found = STASIS_ERROR_INIT;
-	struct stasis_error err = STASIS_ERROR_INIT;
 	enum stasis_lib_ending ending = STASIS_LIB_DIED;
+	struct stasis_error outcome = STASIS_ERROR_INIT;
 
-	if (!roundtrip->knowledge.workload || roundtrip->knowledge.phase < STASIS_LIB_LOCK) {
+	if (stasis_lib_supervise(stasis_lib_rescue_run, &rescue, &watch, &ending, &outcome, err) !=
+	    0)
+		stasis_error_worsen(err, STASIS_LOST);
+	else
+		stasis_error_take(err, &outcome);
+	if (ending != STASIS_LIB_ENDED)
+		stasis_error_worsen(err, STASIS_LOST);
+	return stasis_error_is_set(err) ? -1 : 0;
+}
+
+/* The workload was not brought back: says so, and where its bytes are. */
+static void rescue_fail(struct roundtrip *roundtrip, const struct stasis_error *found,
+			struct stasis_error *outcome)
+{
+	stasis_error_worsen(outcome, found->status);
+	stasis_error_append(outcome, "; then: %s", found->text);
+	if (found->status == STASIS_SUSPENDED)
+		roundtrip->knowledge.is_kept = true;
+	if (!roundtrip->knowledge.is_durable)
+		partial_remove(roundtrip);
+	copy_name(roundtrip, outcome);
+}
+
+/*
+ * The worker is gone without having said what became of the workload: finds out, and brings it back. What
+ * the workload says of its own memory counts more than what the driver says of its state.
+ */
+static void worker_replace(struct roundtrip *roundtrip, struct stasis_error *outcome)
+{
+	pid_t pid = roundtrip->knowledge.workload;
+	struct stasis_error found = STASIS_ERROR_INIT;
+	enum verdict verdict;
+	bool is_running;
+
+	if (!pid || roundtrip->knowledge.phase < STASIS_LIB_LOCK) {
 		stasis_error_append(outcome, "; nothing had been done to the workload");
 		partial_remove(roundtrip);
 		return;
 	}
-	if (stasis_lib_supervise(stasis_lib_rescue_run, &rescue, &watch, &ending, &found, &err) !=
-	    0)
-		found = err;
-	if (ending == STASIS_LIB_ENDED && !stasis_error_is_set(&found)) {
-		stasis_error_append(outcome, "; the workload runs as before");
-		partial_remove(roundtrip);
+	verdict = verdict_wait(pid, 0);
+	is_running = verdict == VERDICT_NONE && workload_rescue(roundtrip, &found) == 0;
+	/* It may also have run all the time, and have ended before it was looked at. */
+	if (verdict == VERDICT_NONE && (is_running || workload_is_ending(pid)))
+		verdict =
+			verdict_wait(pid, stasis_deadline_after_ns(roundtrip->options.timeout_ns));
+	if (verdict == VERDICT_NONE && !is_running) {
+		rescue_fail(roundtrip, &found, outcome);
 		return;
 	}
-	if (ending != STASIS_LIB_ENDED)
-		stasis_error_worsen(&found, STASIS_LOST);
-	stasis_error_worsen(outcome, found.status);
-	stasis_error_append(outcome, "; then: %s", found.text);
-	if (found.status == STASIS_SUSPENDED)
-		roundtrip->knowledge.is_kept = true;
-	copy_name(roundtrip, outcome);
-}
-
-/* Waits for a process of ours; false: it still lives at the deadline. */
-static bool workload_reap(pid_t pid, uint64_t deadline_ns)
-{
-	for (;;) {
-		pid_t got = waitpid(pid, NULL, WNOHANG);
-
-		if (got == pid || (got < 0 && errno == ECHILD))
-			return true;
-		if (stasis_deadline_passed(deadline_ns))
-			return false;
-		(void)usleep(10000);
+	if (verdict == VERDICT_WRONG) {
+		stasis_error_worsen(outcome, STASIS_LOST);
+		stasis_error_append(outcome, "; the workload found its memory wrong, or died");
+		copy_name(roundtrip, outcome);
+		return;
 	}
+	stasis_error_append(outcome, "; the workload runs as before%s",
+			    verdict == VERDICT_RIGHT ? ", and has compared all its memory" : "");
+	partial_remove(roundtrip);
 }
 
 /*

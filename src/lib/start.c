@@ -120,6 +120,7 @@ int stasis_lib_round_prepare(struct stasis_lib_round *round, struct stasis_error
 	if (stasis_lib_phase_begin(round->hands.channel, STASIS_LIB_PREPARE, err) != 0 ||
 	    driver_choose(round, err) != 0)
 		return -1;
+	stasis_lib_calls_note(&round->hands.driver, round->hands.channel->call_word);
 	stasis_lib_channel_fact(round->hands.channel, STASIS_LIB_FACT_LIBCUDA, driver->path);
 	stasis_lib_event(round->sink, "driver", "%s", round->is_simulated ? "simulated" : "nvidia");
 	stasis_lib_event(round->sink, "libcuda", "%s", driver->path);

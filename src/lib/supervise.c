@@ -21,10 +21,13 @@
 #define GRACE_MAX_NS (5 * STASIS_NS_PER_S)
 #define GRACE_SHARE 8 /* of the whole time */
 
+#define WAITING_BYTES 128
+
 struct supervisor {
 	const struct stasis_lib_watch *watch;
 	pid_t pid;
 	int fd;
+	stasis_lib_call_word *call_word; /* what driver call the child is in */
 	uint64_t deadline_ns;
 	bool was_asked; /* to give up */
 	bool is_undoing;
@@ -34,7 +37,8 @@ struct supervisor {
 	struct stasis_error *outcome;
 };
 
-NORETURN static void child_run(int fd, stasis_lib_child_function *function, void *argument)
+NORETURN static void child_run(int fd, stasis_lib_call_word *call_word,
+			       stasis_lib_child_function *function, void *argument)
 {
 	struct stasis_lib_channel channel = STASIS_LIB_CHANNEL_EMPTY;
 	struct stasis_error err = STASIS_ERROR_INIT;
@@ -42,7 +46,7 @@ NORETURN static void child_run(int fd, stasis_lib_child_function *function, void
 	/* A terminal's signals are for the supervisor, which asks us to give up in good order. */
 	(void)setpgid(0, 0);
 	(void)signal(SIGPIPE, SIG_IGN);
-	stasis_lib_channel_init(&channel, fd);
+	stasis_lib_channel_init(&channel, fd, call_word);
 	if (function(&channel, argument, &err) != 0 && !stasis_error_is_set(&err))
 		(void)stasis_fail(&err, STASIS_INTERNAL,
 				  "the worker failed without saying why; this is a bug of stasis");
@@ -165,13 +169,17 @@ static int record_wait(struct supervisor *supervisor, bool *ret_is_over, struct 
 	return 0;
 }
 
-/* What was waited for, for a message. */
-static const char *waiting_for(const struct supervisor *supervisor)
+/* What was waited for: the driver call that the child is in, or what its phase is about. */
+static const char *waiting_for(const struct supervisor *supervisor, char text[WAITING_BYTES])
 {
 	const struct stasis_lib_knowledge *knowledge = supervisor->watch->knowledge;
+	const char *call = stasis_lib_call_name(supervisor->call_word);
 
-	return knowledge->has_phase ? stasis_lib_phase_waits_for(knowledge->phase)
-				    : "the worker's first word";
+	(void)snprintf(text, WAITING_BYTES, "%s%s", call ? "driver call " : "",
+		       call                   ? call
+		       : knowledge->has_phase ? stasis_lib_phase_waits_for(knowledge->phase)
+					      : "the worker's first word");
+	return text;
 }
 
 static const char *phase_of(const struct supervisor *supervisor)
@@ -183,21 +191,25 @@ static const char *phase_of(const struct supervisor *supervisor)
 
 static void died_describe(const struct supervisor *supervisor, const siginfo_t *info)
 {
+	char waiting[WAITING_BYTES];
+
 	(void)stasis_fail(supervisor->outcome, STASIS_REFUSED,
 			  "the worker process %d died in phase '%s' (%s %d) while waiting for %s",
 			  (int)supervisor->pid, phase_of(supervisor),
 			  info->si_code == CLD_EXITED ? "exit status" : "signal", info->si_status,
-			  waiting_for(supervisor));
+			  waiting_for(supervisor, waiting));
 }
 
 static void timed_out_describe(const struct supervisor *supervisor)
 {
+	char waiting[WAITING_BYTES];
+
 	(void)stasis_fail(supervisor->outcome, STASIS_REFUSED,
 			  "%s in phase '%s' after %.1f s, while waiting for %s; ended the worker "
 			  "process %d",
 			  supervisor->is_late ? "timed out" : "would not be given up",
 			  phase_of(supervisor), stasis_seconds(supervisor->watch->timeout_ns),
-			  waiting_for(supervisor), (int)supervisor->pid);
+			  waiting_for(supervisor, waiting), (int)supervisor->pid);
 }
 
 static enum stasis_lib_ending child_end(struct supervisor *supervisor)
@@ -236,14 +248,18 @@ int stasis_lib_supervise(stasis_lib_child_function *function, void *argument,
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
 		return stasis_fail_errno(err, STASIS_REFUSED, "socketpair to the worker");
 	ours = ends[0];
+	supervisor.call_word = stasis_lib_call_word_new();
 	supervisor.pid = fork();
 	if (supervisor.pid == 0) {
 		(void)close(ends[0]);
-		child_run(ends[1], function, argument);
+		child_run(ends[1], supervisor.call_word, function, argument);
 	}
 	(void)close(ends[1]);
-	if (supervisor.pid < 0)
-		return stasis_fail_errno(err, STASIS_REFUSED, "fork the worker");
+	if (supervisor.pid < 0) {
+		(void)stasis_fail_errno(err, STASIS_REFUSED, "fork the worker");
+		stasis_lib_call_word_free(supervisor.call_word);
+		return -1;
+	}
 	supervisor.fd = ours;
 	supervisor.deadline_ns = stasis_deadline_after_ns(watch->timeout_ns);
 	while (!is_over && !supervisor.has_ended) {
@@ -251,5 +267,6 @@ int stasis_lib_supervise(stasis_lib_child_function *function, void *argument,
 			is_over = supervisor.is_overdue = true;
 	}
 	*ret_ending = child_end(&supervisor);
+	stasis_lib_call_word_free(supervisor.call_word);
 	return 0;
 }

@@ -52,14 +52,16 @@ static int copy_restore(struct stasis_lib_round *round, struct stasis_error *err
 	return stasis_fail(err, STASIS_LOST, "it is suspended, and nothing holds its memory");
 }
 
-/* Whatever state it is in, towards RUNNING. */
-static int workload_bring_back(struct stasis_lib_round *round, struct stasis_error *err)
+/* Whatever state it is in, towards RUNNING. *ret_was_running: there was nothing to do. */
+static int workload_bring_back(struct stasis_lib_round *round, bool *ret_was_running,
+			       struct stasis_error *err)
 {
 	CUprocessState state = CU_PROCESS_STATE_FAILED;
 
 	if (stasis_target_state(&round->hands.target, &state, err) != 0)
 		return -1;
 	stasis_lib_event(round->sink, "state", "%s", stasis_target_state_name(state));
+	*ret_was_running = state == CU_PROCESS_STATE_RUNNING;
 	if (state == CU_PROCESS_STATE_CHECKPOINTED && round->has_tried_restore)
 		return stasis_fail(err, STASIS_SUSPENDED, "the workload is still suspended");
 	if (state == CU_PROCESS_STATE_CHECKPOINTED) {
@@ -140,6 +142,7 @@ static void partial_abandon(struct stasis_lib_round *round)
 void stasis_lib_round_undo(struct stasis_lib_round *round, struct stasis_error *err)
 {
 	struct stasis_error worse = STASIS_ERROR_INIT;
+	bool was_running = false;
 
 	if (!has_target(round)) {
 		partial_abandon(round);
@@ -151,13 +154,17 @@ void stasis_lib_round_undo(struct stasis_lib_round *round, struct stasis_error *
 		copy_keep(round, err);
 		return;
 	}
-	if (workload_bring_back(round, &worse) != 0 || workload_compare(round, &worse) != 0) {
+	if (workload_bring_back(round, &was_running, &worse) != 0 ||
+	    workload_compare(round, &worse) != 0) {
 		failure_report(round, &worse, err);
 		return;
 	}
 	/* What was said of its state when the cause was found no longer holds. */
 	if (err->status == STASIS_SUSPENDED)
 		err->status = STASIS_REFUSED;
-	stasis_error_append(err, "; workload %d runs as before", (int)round->workload.pid);
+	stasis_error_append(err,
+			    was_running ? "; workload %d is running"
+					: "; then workload %d was brought back and runs as before",
+			    (int)round->workload.pid);
 	partial_abandon(round);
 }

@@ -111,7 +111,10 @@ static int answer_wait(struct stasis_lib_workload *workload, struct stasis_lib_c
 		if (waits[0].revents)
 			return 0;
 		if (stasis_lib_channel_is_cancelled(channel))
-			return stasis_fail(err, STASIS_REFUSED, "%s: given up", what);
+			return stasis_fail(err, STASIS_REFUSED,
+					   "%s: given up while waiting for the workload's answer "
+					   "on its pipe",
+					   what);
 	}
 }
 
