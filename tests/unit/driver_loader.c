@@ -11,16 +11,16 @@
 
 struct ask {
 	const char *name;
-	int version;
 	const char *elf;
+	int version;
 	bool is_required;
 };
 
 #define REQUIRED true
 #define OPTIONAL false
-#define ASK(entry, version, elf, need) {#entry, version, #elf, need},
+#define ASK(entry, version, elf, need) {#entry, #elf, version, need},
 static const struct ask asks[] = {STASIS_DRIVER_ENTRIES(ASK)};
-#define FORM(query, version, elf) {#query, version, #elf, false},
+#define FORM(query, version, elf) {#query, #elf, version, false},
 static const struct ask forms[] = {STASIS_ABI_FUNCTIONS(FORM)};
 
 /* How the played driver answers. */
@@ -131,6 +131,26 @@ struct answer {
 	bool is_absent; /* else an error */
 };
 
+static void answer_check(const struct answer *answer)
+{
+	struct stasis_driver driver;
+	struct stasis_error err = STASIS_ERROR_INIT;
+
+	play.version = answer->version;
+	play.result = answer->result;
+	play.status = answer->status;
+	if (!answer->is_absent) {
+		assert_refused(fill(&driver, &err), &err, STASIS_REFUSED,
+			       "its entry cuCheckpointOperationComplete at CUDA version 13040");
+		assert_int_equal(err.cuda_result, answer->result);
+		return;
+	}
+	assert_done(fill(&driver, &err), &err);
+	assert_null(driver.cuCheckpointOperationComplete);
+	assert_true(stasis_driver_has_checkpoint(&driver));
+	assert_false(stasis_driver_has_custom_storage(&driver));
+}
+
 static void ways_to_say_no_are_understood(void **state)
 {
 	static const struct answer answers[] = {
@@ -148,25 +168,8 @@ static void ways_to_say_no_are_understood(void **state)
 
 	(void)state;
 	play.name = "cuCheckpointOperationComplete";
-	for (size_t i = 0; i < ARRAY_COUNT(answers); i++) {
-		struct stasis_driver driver;
-		struct stasis_error err = STASIS_ERROR_INIT;
-
-		play.version = answers[i].version;
-		play.result = answers[i].result;
-		play.status = answers[i].status;
-		if (!answers[i].is_absent) {
-			assert_refused(fill(&driver, &err), &err, STASIS_REFUSED,
-				       "its entry cuCheckpointOperationComplete at CUDA version "
-				       "13040");
-			assert_int_equal(err.cuda_result, answers[i].result);
-			continue;
-		}
-		assert_done(fill(&driver, &err), &err);
-		assert_null(driver.cuCheckpointOperationComplete);
-		assert_true(stasis_driver_has_checkpoint(&driver));
-		assert_false(stasis_driver_has_custom_storage(&driver));
-	}
+	for (size_t i = 0; i < ARRAY_COUNT(answers); i++)
+		answer_check(&answers[i]);
 }
 
 static void each_entry_is_needed_or_can_be_missing(void **state)
@@ -239,7 +242,7 @@ static const char *fake_path(char path[4096])
 	assert_true(used > 0);
 	path[used] = '\0';
 	(void)dirname(path);
-	strcat(path, "/libfake-libcuda.so");
+	(void)snprintf(path + strlen(path), 64, "/libfake-libcuda.so");
 	return path;
 }
 

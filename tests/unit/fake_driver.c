@@ -14,19 +14,29 @@
 
 struct fake fake;
 
+/* The functions below are named after what they play, as in cuInit_fake. */
+#define SUFFIX "_fake"
+#define PLAYED() played(__func__, (char[64]){0})
+
 static struct {
-	const char *name;
+	char name[64];
 	int count;
 } counts[64];
+
+static const char *played(const char *function, char name[64])
+{
+	(void)snprintf(name, 64, "%.*s", (int)(strlen(function) - strlen(SUFFIX)), function);
+	return name;
+}
 
 static int *count_of(const char *call)
 {
 	size_t i = 0;
 
-	while (counts[i].name && strcmp(counts[i].name, call) != 0)
+	while (counts[i].name[0] && strcmp(counts[i].name, call) != 0)
 		i++;
 	assert_true(i + 1 < sizeof(counts) / sizeof(counts[0]));
-	counts[i].name = call;
+	(void)snprintf(counts[i].name, sizeof(counts[i].name), "%s", call);
 	return &counts[i].count;
 }
 
@@ -80,7 +90,7 @@ static void rule_end(const struct fake_rule *rule)
 #define RULED()                                                                                    \
 	CUresult result;                                                                           \
 	const struct fake_rule *rule;                                                              \
-	bool is_ruled = ruled(__func__ + strlen("fake_"), &result, &rule)
+	bool is_ruled = ruled(PLAYED(), &result, &rule)
 
 /* Where the call has no effect of its own to undo. */
 #define RETURN_IF_RULED()                                                                          \
@@ -100,14 +110,14 @@ static struct fake_gpu *gpu_of(CUdevice device)
 	return &fake.gpus[ordinal];
 }
 
-static CUresult fake_cuInit(unsigned int flags)
+static CUresult cuInit_fake(unsigned int flags)
 {
 	RETURN_IF_RULED();
 	assert_int_equal(flags, 0);
 	return CUDA_SUCCESS;
 }
 
-static CUresult fake_cuDeviceGetCount(int *count)
+static CUresult cuDeviceGetCount_fake(int *count)
 {
 	RETURN_IF_RULED();
 	*count = fake.gpu_count;
@@ -116,7 +126,7 @@ static CUresult fake_cuDeviceGetCount(int *count)
 	return CUDA_SUCCESS;
 }
 
-static CUresult fake_cuDeviceGet(CUdevice *device, int ordinal)
+static CUresult cuDeviceGet_fake(CUdevice *device, int ordinal)
 {
 	RETURN_IF_RULED();
 	assert_in_range(ordinal, 0, fake.gpu_count - 1);
@@ -124,7 +134,7 @@ static CUresult fake_cuDeviceGet(CUdevice *device, int ordinal)
 	return CUDA_SUCCESS;
 }
 
-static CUresult fake_cuDeviceGetUuid(CUuuid *uuid, CUdevice device)
+static CUresult cuDeviceGetUuid_fake(CUuuid *uuid, CUdevice device)
 {
 	RETURN_IF_RULED();
 	*uuid = gpu_of(device)->uuid;
@@ -140,7 +150,7 @@ static CUresult fake_old_get_uuid(CUuuid *uuid, CUdevice device)
 	return CUDA_SUCCESS;
 }
 
-static CUresult fake_cuGetProcAddress(const char *name, void **address, int version,
+static CUresult cuGetProcAddress_fake(const char *name, void **address, int version,
 				      cuuint64_t flags, CUdriverProcAddressQueryResult *status)
 {
 	__typeof__(&fake_old_get_uuid) old = fake_old_get_uuid;
@@ -154,28 +164,28 @@ static CUresult fake_cuGetProcAddress(const char *name, void **address, int vers
 	return CUDA_SUCCESS;
 }
 
-static CUresult fake_cuDeviceGetName(char *name, int bytes, CUdevice device)
+static CUresult cuDeviceGetName_fake(char *name, int bytes, CUdevice device)
 {
 	RETURN_IF_RULED();
 	(void)snprintf(name, (size_t)bytes, "%s", gpu_of(device)->name);
 	return CUDA_SUCCESS;
 }
 
-static CUresult fake_cuDeviceGetPCIBusId(char *text, int bytes, CUdevice device)
+static CUresult cuDeviceGetPCIBusId_fake(char *text, int bytes, CUdevice device)
 {
 	RETURN_IF_RULED();
 	(void)snprintf(text, (size_t)bytes, "0000:0%d:00.0", HANDLE_BASE - device);
 	return CUDA_SUCCESS;
 }
 
-static CUresult fake_cuDeviceTotalMem(size_t *bytes, CUdevice device)
+static CUresult cuDeviceTotalMem_fake(size_t *bytes, CUdevice device)
 {
 	RETURN_IF_RULED();
 	*bytes = gpu_of(device)->total_bytes;
 	return CUDA_SUCCESS;
 }
 
-static CUresult fake_cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
+static CUresult cuDeviceGetAttribute_fake(int *value, CUdevice_attribute attribute, CUdevice device)
 {
 	RETURN_IF_RULED();
 	if (attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
@@ -189,7 +199,7 @@ static CUresult fake_cuDeviceGetAttribute(int *value, CUdevice_attribute attribu
 	return CUDA_SUCCESS;
 }
 
-static CUresult fake_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+static CUresult cuDevicePrimaryCtxRetain_fake(CUcontext *context, CUdevice device)
 {
 	struct fake_gpu *gpu = gpu_of(device);
 
@@ -201,7 +211,7 @@ static CUresult fake_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice devic
 	return CUDA_SUCCESS;
 }
 
-static CUresult fake_cuDevicePrimaryCtxRelease(CUdevice device)
+static CUresult cuDevicePrimaryCtxRelease_fake(CUdevice device)
 {
 	RETURN_IF_RULED();
 	assert_true(gpu_of(device)->retained > 0);
@@ -209,7 +219,7 @@ static CUresult fake_cuDevicePrimaryCtxRelease(CUdevice device)
 	return CUDA_SUCCESS;
 }
 
-static CUresult fake_cuCtxPushCurrent(CUcontext context)
+static CUresult cuCtxPushCurrent_fake(CUcontext context)
 {
 	RETURN_IF_RULED();
 	for (int i = 0; i < fake.gpu_count; i++) {
@@ -220,7 +230,7 @@ static CUresult fake_cuCtxPushCurrent(CUcontext context)
 	return CUDA_SUCCESS;
 }
 
-static CUresult fake_cuCtxPopCurrent(CUcontext *context)
+static CUresult cuCtxPopCurrent_fake(CUcontext *context)
 {
 	RETURN_IF_RULED();
 	assert_true(fake.pushed > 0);
@@ -229,7 +239,7 @@ static CUresult fake_cuCtxPopCurrent(CUcontext *context)
 	return CUDA_SUCCESS;
 }
 
-static CUresult fake_cuCtxGetDevice(CUdevice *device)
+static CUresult cuCtxGetDevice_fake(CUdevice *device)
 {
 	RETURN_IF_RULED();
 	assert_true(fake.pushed > 0);
@@ -237,7 +247,7 @@ static CUresult fake_cuCtxGetDevice(CUdevice *device)
 	return CUDA_SUCCESS;
 }
 
-static CUresult fake_cuMemGetInfo(size_t *free_bytes, size_t *total_bytes)
+static CUresult cuMemGetInfo_fake(size_t *free_bytes, size_t *total_bytes)
 {
 	RETURN_IF_RULED();
 	assert_true(fake.pushed > 0);
@@ -256,7 +266,7 @@ static int stream_ordinal(CUstream stream)
 	return -1;
 }
 
-static CUresult fake_cuStreamGetCtx(CUstream stream, CUcontext *context, CUgreenCtx *green)
+static CUresult cuStreamGetCtx_fake(CUstream stream, CUcontext *context, CUgreenCtx *green)
 {
 	struct fake_gpu *gpu = &fake.gpus[stream_ordinal(stream)];
 
@@ -267,7 +277,7 @@ static CUresult fake_cuStreamGetCtx(CUstream stream, CUcontext *context, CUgreen
 	return CUDA_SUCCESS;
 }
 
-static CUresult fake_cuStreamGetDevice(CUstream stream, CUdevice *device)
+static CUresult cuStreamGetDevice_fake(CUstream stream, CUdevice *device)
 {
 	int ordinal = stream_ordinal(stream);
 
@@ -282,12 +292,14 @@ static CUresult fake_cuStreamGetDevice(CUstream stream, CUdevice *device)
 
 static void target_called(const char *call, int pid)
 {
+	size_t used = strlen(fake.calls);
+
 	assert_int_equal(pid, fake.pid);
 	if (strcmp(call, "cuCheckpointProcessGetState") == 0)
 		return;
-	assert_true(strlen(fake.calls) + strlen(call) + 2 < sizeof(fake.calls));
-	strcat(fake.calls, call + strlen("cuCheckpoint"));
-	strcat(fake.calls, " ");
+	assert_true(used + strlen(call) + 2 < sizeof(fake.calls));
+	(void)snprintf(fake.calls + used, sizeof(fake.calls) - used, "%s ",
+		       call + strlen("cuCheckpoint"));
 }
 
 void fake_target_kill(void)
@@ -300,7 +312,7 @@ void fake_target_kill(void)
 
 #define CHECKPOINT_CALL(pid)                                                                       \
 	RULED();                                                                                   \
-	target_called(__func__ + strlen("fake_"), pid);                                            \
+	target_called(PLAYED(), pid);                                                              \
 	do {                                                                                       \
 		if (is_ruled) {                                                                    \
 			rule_end(rule);                                                            \
@@ -318,11 +330,11 @@ static CUresult moved(CUprocessState from, CUprocessState to, CUresult result,
 	return result;
 }
 
-static CUresult fake_cuCheckpointProcessGetState(int pid, CUprocessState *state)
+static CUresult cuCheckpointProcessGetState_fake(int pid, CUprocessState *state)
 {
 	RULED();
 
-	target_called(__func__ + strlen("fake_"), pid);
+	target_called(PLAYED(), pid);
 	rule_end(rule);
 	if (is_ruled)
 		return result;
@@ -330,7 +342,7 @@ static CUresult fake_cuCheckpointProcessGetState(int pid, CUprocessState *state)
 	return result;
 }
 
-static CUresult fake_cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args)
+static CUresult cuCheckpointProcessLock_fake(int pid, CUcheckpointLockArgs *args)
 {
 	CUcheckpointLockArgs zero = {.timeoutMs = args->timeoutMs};
 
@@ -340,7 +352,7 @@ static CUresult fake_cuCheckpointProcessLock(int pid, CUcheckpointLockArgs *args
 	return moved(CU_PROCESS_STATE_RUNNING, CU_PROCESS_STATE_LOCKED, result, rule);
 }
 
-static CUresult fake_cuCheckpointProcessUnlock(int pid, CUcheckpointUnlockArgs *args)
+static CUresult cuCheckpointProcessUnlock_fake(int pid, CUcheckpointUnlockArgs *args)
 {
 	CUcheckpointUnlockArgs zero = {0};
 
@@ -357,7 +369,7 @@ static void begin_record(void)
 		fake_target_kill();
 }
 
-static CUresult fake_cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpointArgs *args)
+static CUresult cuCheckpointProcessCheckpoint_fake(int pid, CUcheckpointCheckpointArgs *args)
 {
 	CUcheckpointCheckpointArgs zero = {.customStorageInfo_out = args->customStorageInfo_out};
 
@@ -370,7 +382,7 @@ static CUresult fake_cuCheckpointProcessCheckpoint(int pid, CUcheckpointCheckpoi
 	return moved(CU_PROCESS_STATE_LOCKED, CU_PROCESS_STATE_CHECKPOINTING, result, rule);
 }
 
-static CUresult fake_cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs *args)
+static CUresult cuCheckpointProcessRestore_fake(int pid, CUcheckpointRestoreArgs *args)
 {
 	CUcheckpointRestoreArgs zero = {.gpuPairs = args->gpuPairs,
 					.gpuPairsCount = args->gpuPairsCount,
@@ -388,7 +400,7 @@ static CUresult fake_cuCheckpointProcessRestore(int pid, CUcheckpointRestoreArgs
 	return moved(CU_PROCESS_STATE_CHECKPOINTED, CU_PROCESS_STATE_RESTORING, result, rule);
 }
 
-static CUresult fake_cuCheckpointOperationComplete(CUcheckpointOperationHandle handle)
+static CUresult cuCheckpointOperationComplete_fake(CUcheckpointOperationHandle handle)
 {
 	CHECKPOINT_CALL(fake.pid);
 	fake.completed = handle;
@@ -409,29 +421,29 @@ static void table_fill(struct stasis_driver *driver)
 	*driver = (struct stasis_driver){
 		.cuda_version = STASIS_CUDA_CUSTOM_STORAGE,
 		.path = "libfake.so",
-		.cuInit = fake_cuInit,
-		.cuGetProcAddress = fake_cuGetProcAddress,
-		.cuDeviceGet = fake_cuDeviceGet,
-		.cuDeviceGetCount = fake_cuDeviceGetCount,
-		.cuDeviceGetName = fake_cuDeviceGetName,
-		.cuDeviceGetUuid = fake_cuDeviceGetUuid,
-		.cuDeviceTotalMem = fake_cuDeviceTotalMem,
-		.cuDeviceGetAttribute = fake_cuDeviceGetAttribute,
-		.cuDeviceGetPCIBusId = fake_cuDeviceGetPCIBusId,
-		.cuDevicePrimaryCtxRetain = fake_cuDevicePrimaryCtxRetain,
-		.cuDevicePrimaryCtxRelease = fake_cuDevicePrimaryCtxRelease,
-		.cuCtxPushCurrent = fake_cuCtxPushCurrent,
-		.cuCtxPopCurrent = fake_cuCtxPopCurrent,
-		.cuCtxGetDevice = fake_cuCtxGetDevice,
-		.cuMemGetInfo = fake_cuMemGetInfo,
-		.cuStreamGetCtx = fake_cuStreamGetCtx,
-		.cuStreamGetDevice = fake_cuStreamGetDevice,
-		.cuCheckpointProcessGetState = fake_cuCheckpointProcessGetState,
-		.cuCheckpointProcessLock = fake_cuCheckpointProcessLock,
-		.cuCheckpointProcessUnlock = fake_cuCheckpointProcessUnlock,
-		.cuCheckpointProcessCheckpoint = fake_cuCheckpointProcessCheckpoint,
-		.cuCheckpointProcessRestore = fake_cuCheckpointProcessRestore,
-		.cuCheckpointOperationComplete = fake_cuCheckpointOperationComplete,
+		.cuInit = cuInit_fake,
+		.cuGetProcAddress = cuGetProcAddress_fake,
+		.cuDeviceGet = cuDeviceGet_fake,
+		.cuDeviceGetCount = cuDeviceGetCount_fake,
+		.cuDeviceGetName = cuDeviceGetName_fake,
+		.cuDeviceGetUuid = cuDeviceGetUuid_fake,
+		.cuDeviceTotalMem = cuDeviceTotalMem_fake,
+		.cuDeviceGetAttribute = cuDeviceGetAttribute_fake,
+		.cuDeviceGetPCIBusId = cuDeviceGetPCIBusId_fake,
+		.cuDevicePrimaryCtxRetain = cuDevicePrimaryCtxRetain_fake,
+		.cuDevicePrimaryCtxRelease = cuDevicePrimaryCtxRelease_fake,
+		.cuCtxPushCurrent = cuCtxPushCurrent_fake,
+		.cuCtxPopCurrent = cuCtxPopCurrent_fake,
+		.cuCtxGetDevice = cuCtxGetDevice_fake,
+		.cuMemGetInfo = cuMemGetInfo_fake,
+		.cuStreamGetCtx = cuStreamGetCtx_fake,
+		.cuStreamGetDevice = cuStreamGetDevice_fake,
+		.cuCheckpointProcessGetState = cuCheckpointProcessGetState_fake,
+		.cuCheckpointProcessLock = cuCheckpointProcessLock_fake,
+		.cuCheckpointProcessUnlock = cuCheckpointProcessUnlock_fake,
+		.cuCheckpointProcessCheckpoint = cuCheckpointProcessCheckpoint_fake,
+		.cuCheckpointProcessRestore = cuCheckpointProcessRestore_fake,
+		.cuCheckpointOperationComplete = cuCheckpointOperationComplete_fake,
 	};
 }
 
