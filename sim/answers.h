@@ -87,7 +87,17 @@
 	X(module_garbage, cuModuleLoadData, CUDA_ERROR_INVALID_IMAGE, CUDA_SUCCESS) \
 	X(launch_shape, cuLaunchKernel, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
 	X(function_attributes, cuFuncGetAttribute, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
-	X(launch_by_configuration, cuLaunchKernelEx, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE)
+	X(launch_by_configuration, cuLaunchKernelEx, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE) \
+	X(pool_frees_no_vmm, cuMemFreeAsync, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(pool_memory_has_no_handle, cuMemRetainAllocationHandle, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(default_pool_stays, cuMemPoolDestroy, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(ipc_shares_bytes, cuIpcOpenMemHandle, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE) \
+	X(ipc_of_mapping, cuIpcGetMemHandle, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(ipc_in_own_process, cuIpcOpenMemHandle, CUDA_ERROR_INVALID_CONTEXT, CUDA_SUCCESS) \
+	X(ipc_garbage, cuIpcOpenMemHandle, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(ipc_is_closed_not_freed, cuMemFree, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(ipc_event, cuEventQuery, CUDA_ERROR_NOT_READY, CUDA_SUCCESS) \
+	X(ipc_event_needs_flag, cuIpcGetEventHandle, CUDA_ERROR_INVALID_HANDLE, CUDA_SUCCESS)
 /* clang-format on */
 
 /* `call` is the name without _v2 and the like, of so many bytes. Gives the answer to make. */

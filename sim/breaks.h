@@ -155,7 +155,18 @@
 	X(kernels_are_ordered, "kernels do nothing") \
 	X(kernel_writes, "the fill kernel writes a word too many") \
 	X(kernel_parameters_are_copied, "the fill kernel writes another value") \
-	X(fault_stays, "a fault of a kernel leaves no trace")
+	X(fault_stays, "a fault of a kernel leaves no trace") \
+	X(async_memory_is_usable, "memory of a pool grants no access") \
+	X(pool_counts_use, "a pool does not count what is in use") \
+	X(pool_keeps_to_threshold, "a pool keeps nothing") \
+	X(pool_frees_native, "cuMemFreeAsync refuses memory of cuMemAlloc") \
+	X(async_memory_frees_native, "cuMemFree refuses memory of a pool") \
+	X(pool_of_pointer, "a pointer names another pool") \
+	X(ipc_interior, "only the start of an allocation gives an IPC handle") \
+	X(ipc_opens_are_counted, "one close is enough, however often memory was opened") \
+	X(ipc_small_blocks, "handles of two small allocations differ in many bytes") \
+	X(wait_value, "a stream does not wait for a value") \
+	X(write_value, "a stream does not write its value")
 /* clang-format on */
 
 #endif

@@ -19,6 +19,8 @@ static CUresult get_memory(CUipcMemHandle *ret_handle, CUdeviceptr pointer)
 	if (ret_handle == NULL || allocation == NULL || allocation->kind != SIM_ALLOCATION_LEGACY ||
 	    allocation->is_freeing)
 		return CUDA_ERROR_INVALID_VALUE;
+	if (pointer != allocation->span.start && sim_breaks("ipc_interior"))
+		return CUDA_ERROR_INVALID_VALUE;
 	result = sim_ipc_name_allocation(allocation, &name);
 	if (result == CUDA_SUCCESS)
 		memcpy(ret_handle, &name, sizeof(name));
@@ -86,7 +88,7 @@ static CUresult close_memory(CUdeviceptr pointer)
 	if (allocation == NULL || allocation->kind != SIM_ALLOCATION_IPC ||
 	    allocation->span.start != pointer || allocation->is_freeing)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (--allocation->opened > 0)
+	if (--allocation->opened > 0 && !sim_breaks("ipc_opens_are_counted"))
 		return CUDA_SUCCESS;
 	allocation->is_freeing = true;
 	sim_stream_wait_context(allocation->context);

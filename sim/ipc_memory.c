@@ -61,6 +61,8 @@ CUresult sim_ipc_name_allocation(const struct sim_allocation *allocation,
 	ret_name->block_bytes = range->memory->bytes;
 	ret_name->bytes = allocation->span.bytes;
 	ret_name->step = (uint16_t)((allocation->span.start - range->span.start) / STEP);
+	if (sim_breaks("ipc_small_blocks"))
+		ret_name->bytes += ret_name->step;
 	range->memory->ipc_handle_taken = true;
 	return CUDA_SUCCESS;
 }

@@ -206,6 +206,8 @@ static CUresult release(CUdeviceptr pointer)
 	    sim_allocation_is_host(allocation) ||
 	    (allocation->kind == SIM_ALLOCATION_IPC && !allocation->is_pool_import))
 		return CUDA_ERROR_INVALID_VALUE;
+	if (allocation->kind == SIM_ALLOCATION_POOL && sim_breaks("async_memory_frees_native"))
+		return CUDA_ERROR_INVALID_VALUE;
 	allocation->is_freeing = true;
 	if (!sim_breaks("free_waits"))
 		sim_stream_wait_context(allocation->context);

@@ -235,6 +235,7 @@ static uint64_t break_value(CUpointer_attribute attribute, uint64_t value)
 		{"managed_is_told", CU_POINTER_ATTRIBUTE_IS_MANAGED, false},
 		{"range_of_native", CU_POINTER_ATTRIBUTE_RANGE_SIZE, false},
 		{"range_of_mapping", CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, false},
+		{"pool_of_pointer", CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, true},
 		{"buffer_ids", CU_POINTER_ATTRIBUTE_BUFFER_ID, true},
 		{"block_ids", CU_POINTER_ATTRIBUTE_MEMORY_BLOCK_ID, true},
 	};

@@ -67,13 +67,17 @@ void sim_pool_grant(const struct sim_pool *pool, const struct sim_allocation *al
 {
 	struct sim_range *range = sim_address_find(allocation->span.start);
 
+	if (sim_breaks("async_memory_is_usable"))
+		range->is_vmm = true; /* so that its rights are all there is */
 	for (int i = 0; i < sim_core.device_count; i++)
-		range->device_rights[i] = pool->device_rights[i];
+		range->device_rights[i] = sim_breaks("async_memory_is_usable")
+						  ? CU_MEM_ACCESS_FLAGS_PROT_NONE
+						  : pool->device_rights[i];
 }
 
 static void count_used(struct sim_pool *pool, uint64_t bytes)
 {
-	pool->used_bytes += bytes;
+	pool->used_bytes += sim_breaks("pool_counts_use") ? 0 : bytes;
 	if (pool->used_high < pool->used_bytes)
 		pool->used_high = pool->used_bytes;
 	if (pool->reserved_high < pool->used_bytes + pool->kept_bytes)
@@ -113,7 +117,7 @@ void sim_pool_free(struct sim_allocation *allocation)
 
 	sim_allocation_free(allocation);
 	pool->used_bytes -= bytes;
-	if (reserved <= pool->release_threshold &&
+	if (reserved <= pool->release_threshold && !sim_breaks("pool_keeps_to_threshold") &&
 	    sim_machine_take(physical(pool), bytes) == CUDA_SUCCESS)
 		pool->kept_bytes += bytes;
 	pool_unref(pool);
@@ -204,6 +208,8 @@ static CUresult release(CUdeviceptr pointer, CUstream handle)
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (allocation == NULL || allocation->span.start != pointer || allocation->is_freeing)
+		return CUDA_ERROR_INVALID_VALUE;
+	if (allocation->kind == SIM_ALLOCATION_LEGACY && sim_breaks("pool_frees_native"))
 		return CUDA_ERROR_INVALID_VALUE;
 	action.context = stream->context;
 	if (stream->capture != NULL && allocation->kind == SIM_ALLOCATION_GRAPH) {

@@ -34,7 +34,8 @@ static CUresult run_wait(const struct sim_action *action)
 			sim_access_read(action->context, SIM_ACCESS_BY_COPY, action->value.address,
 					&present, action->value.bytes);
 
-		if (result != CUDA_SUCCESS || is_met(present, &action->value))
+		if (result != CUDA_SUCCESS || is_met(present, &action->value) ||
+		    sim_breaks("wait_value"))
 			return result;
 		(void)nanosleep(&pause, NULL);
 	}
@@ -42,6 +43,8 @@ static CUresult run_wait(const struct sim_action *action)
 
 static CUresult run_write(const struct sim_action *action)
 {
+	if (sim_breaks("write_value"))
+		return CUDA_SUCCESS;
 	return sim_access_write(action->context, SIM_ACCESS_BY_COPY, action->value.address,
 				&action->value.value, action->value.bytes);
 }
