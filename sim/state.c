@@ -90,12 +90,16 @@ static int print_machine(bool has_machine)
 static int print_breaks(void)
 {
 	/* clang-format off */
-#define PRINT_ROW(name, text) (void)printf("%s\t%s\n", #name, text);
-	SIM_BREAKS(PRINT_ROW)
-#define PRINT_ANSWER(name, call, from, to) \
-	(void)printf("%s\t%s answers %s where %s is due\n", #name, #call, #to, #from);
-	SIM_BREAK_ANSWERS(PRINT_ANSWER)
+#define BREAK_ROW(name, text) {#name, text},
+#define ANSWER_ROW(name, call, from, to) {#name, #call " answers " #to " where " #from " is due"},
+	static const struct {
+		const char *name;
+		const char *text;
+	} rows[] = {SIM_BREAKS(BREAK_ROW) SIM_BREAK_ANSWERS(ANSWER_ROW)};
 	/* clang-format on */
+
+	for (size_t i = 0; i < ARRAY_COUNT(rows); i++)
+		(void)printf("%s\t%s\n", rows[i].name, rows[i].text);
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /*
- * Description: a process with hundreds of exportable allocations, each a file of its own, goes through
+ * Description: a process with many exportable allocations, each a file of its own, goes through
  * CustomStorage; a caller without room for their descriptors is refused, with the target as it was.
  */
 #include <sys/resource.h>
@@ -11,7 +11,7 @@
 #include "device.h"
 #include "witness.h"
 
-#define ALLOCATIONS 300
+#define ALLOCATIONS 140
 #define FEW_DESCRIPTORS 100
 
 static void run_many(int fd, void *argument)

@@ -23,9 +23,18 @@
 
 static struct t_load load = {.devices = 1, .bytes = T_MIB};
 
-static void find_socket(pid_t pid, char *ret_path, size_t path_size)
+static const char *machine_folder(void)
 {
 	const char *folder = getenv("STASIS_SIM_DIR"); /* NOLINT(concurrency-mt-unsafe) */
+
+	if (folder == NULL)
+		t_fail("STASIS_SIM_DIR is not set: run by tests/run");
+	return folder;
+}
+
+static void find_socket(pid_t pid, char *ret_path, size_t path_size)
+{
+	const char *folder = machine_folder();
 	char prefix[32];
 	DIR *dir = opendir(folder);
 
@@ -50,22 +59,23 @@ static void modes(pid_t pid)
 	T_EQ(found.st_mode & 0777, 0600);
 }
 
-/* Neither through the folder's mode nor, with that opened, past the socket's owner. */
+/* Reads the folder's path while it may, says 'r', and on 'g' goes on as somebody else. */
 static void other_user(int fd, void *argument)
 {
 	const pid_t *pid = argument;
 	CUprocessState state;
 
-	(void)fd;
 	T_OK(cuCheckpointProcessGetState(*pid, &state));
 	T_SYS(syscall(SYS_setresuid, OTHER_USER, OTHER_USER, OTHER_USER));
+	t_say(fd, 'r');
+	t_hear(fd, 'g');
 	T_IS(cuCheckpointProcessGetState(*pid, &state), CUDA_ERROR_OPERATING_SYSTEM);
 	T_IS(t_lock(*pid), CUDA_ERROR_OPERATING_SYSTEM);
 }
 
+/* Neither past the folder's mode nor, with folder and socket open to all, past the endpoint itself. */
 static void permissions(pid_t pid)
 {
-	const char *folder = getenv("STASIS_SIM_DIR"); /* NOLINT(concurrency-mt-unsafe) */
 	char path[600];
 	struct t_child child;
 
@@ -73,14 +83,17 @@ static void permissions(pid_t pid)
 		(void)printf("not root: another user is not tried\n");
 		return;
 	}
-	child = t_child_start(other_user, &pid);
-	t_child_join(&child);
 	find_socket(pid, path, sizeof(path));
-	T_SYS(chmod(path, 0666));
-	child = t_child_start(other_user, &pid);
-	T_SYS(chmod(folder, 0700));
-	t_child_join(&child);
+	for (int is_open = 0; is_open <= 1; is_open++) {
+		child = t_child_start(other_user, &pid);
+		t_hear(child.fd, 'r');
+		T_SYS(chmod(path, is_open ? 0666 : 0600));
+		T_SYS(chmod(machine_folder(), is_open ? 0755 : 0700));
+		t_say(child.fd, 'g');
+		t_child_join(&child);
+	}
 	T_SYS(chmod(path, 0600));
+	T_SYS(chmod(machine_folder(), 0700));
 	T_WITNESS(pid, "RUNNING");
 }
 
