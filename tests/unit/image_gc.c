@@ -307,34 +307,54 @@ static void one_without_a_record_is_unknown_unless_empty(void **state)
 	assert_true(begun.partials[0].was_removed);
 }
 
-static void other_users_partials_are_foreign(void **state)
+/* As another user: 0 where the one partial was left alone in the wanted state. */
+static int child_sees(const char *folder, enum stasis_image_partial_state wanted)
 {
+	static const struct stasis_image_gc_options options = {.is_dry_run = false};
+	struct collected found = {0};
+	struct stasis_error err = STASIS_ERROR_INIT;
+
+	if (chdir(folder) != 0 || setresuid(65534, 65534, 65534) != 0)
+		return 2;
+	if (stasis_image_gc(".", &options, &found.partials, &found.count, &err) != 0)
+		return 3;
+	if (found.count != 1 || found.partials[0].was_removed)
+		return 4;
+	return found.partials[0].state == wanted ? 0 : 5;
+}
+
+static void other_users_partials_are_left_alone(void **state)
+{
+	/* One that may not be looked into, and one that may. */
+	static const struct {
+		mode_t mode;
+		enum stasis_image_partial_state wanted;
+	} cases[] = {
+		{0700, STASIS_IMAGE_PARTIAL_UNKNOWN},
+		{0777, STASIS_IMAGE_PARTIAL_FOREIGN},
+	};
 	const char *folder = t_image_folder();
-	int status = 0;
-	pid_t child;
+	const char *partial = t_image_path(folder, "i.partial-0123456789abcdef");
 
 	(void)state;
 	if (geteuid() != 0)
 		skip();
-	partial_leave(t_image_path(folder, "image"), 1, 1);
+	/* Empty: of one's own it would be garbage. */
+	assert_int_equal(mkdir(partial, 0700), 0);
 	assert_int_equal(chmod(folder, 0777), 0);
-	child = fork();
-	assert_true(child >= 0);
-	if (child == 0) {
-		static const struct stasis_image_gc_options options = {.is_dry_run = false};
-		struct collected found = {0};
-		struct stasis_error err = STASIS_ERROR_INIT;
+	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+		int status = 0;
+		pid_t child;
 
-		if (setresuid(65534, 65534, 65534) != 0)
-			_exit(2);
-		if (stasis_image_gc(folder, &options, &found.partials, &found.count, &err) != 0)
-			_exit(access(folder, R_OK) == 0 ? 3 : 0);
-		/* It cannot even be opened: nothing is known of it. */
-		_exit(found.count == 1 && !found.partials[0].was_removed ? 0 : 4);
+		assert_int_equal(chmod(partial, cases[i].mode), 0);
+		child = fork();
+		assert_true(child >= 0);
+		if (child == 0)
+			_exit(child_sees(folder, cases[i].wanted));
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_int_equal(status, 0);
 	}
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
-	assert_int_equal(t_folder_count(folder, "image.partial-"), 1);
+	assert_int_equal(t_folder_count(folder, "i.partial-"), 1);
 }
 
 static void places_that_cannot_be_listed_are_named(void **state)
@@ -372,7 +392,7 @@ int main(void)
 		cmocka_unit_test(what_cannot_be_judged_stays),
 		cmocka_unit_test(damaged_owner_records_are_unknown),
 		cmocka_unit_test(one_without_a_record_is_unknown_unless_empty),
-		cmocka_unit_test(other_users_partials_are_foreign),
+		cmocka_unit_test(other_users_partials_are_left_alone),
 		cmocka_unit_test(places_that_cannot_be_listed_are_named),
 		cmocka_unit_test(states_have_names),
 	};

@@ -146,6 +146,7 @@ static void other_versions_are_named(void **state)
 	CLEANUP(json) json_t *root = good_root();
 	CLEANUP(free) char *newer = NULL;
 	CLEANUP(free) char *alien = NULL;
+	CLEANUP(free) char *wordy = NULL;
 
 	(void)state;
 	assert_int_equal(json_object_set_new(root, "format_version", json_integer(27)), 0);
@@ -156,6 +157,10 @@ static void other_versions_are_named(void **state)
 	assert_int_equal(json_object_set_new(root, "format", json_string("other")), 0);
 	alien = json_dumps(root, 0);
 	text_refused(alien, strlen(alien), "this is no image");
+	assert_int_equal(json_object_set_new(root, "format", json_string("stasis-image")), 0);
+	assert_int_equal(json_object_set_new(root, "format_version", json_string("1")), 0);
+	wordy = json_dumps(root, 0);
+	text_refused(wordy, strlen(wordy), "field 'format_version' is missing or no number");
 	text_refused("[]", 2, "this is no image");
 	text_refused("{}", 2, "this is no image");
 }
@@ -393,6 +398,31 @@ static void two_extents_of_one_gpu_are_refused(void **state)
 	text_refused(same_id, strlen(same_id), "extents[0] and extents[1] have the same id");
 }
 
+static void the_digest_must_stand_in_its_place(void **state)
+{
+	static const char shortest[] = "{\"format\":\"stasis-image\",\"format_version\":1}";
+	CLEANUP(json) json_t *root = good_root();
+	CLEANUP(free) char *compact = json_dumps(root, JSON_COMPACT);
+
+	(void)state;
+	text_refused(shortest, sizeof(shortest) - 1, "does not begin with its digest");
+	text_refused(compact, strlen(compact), "does not begin with its digest");
+}
+
+static void only_the_custom_store_has_extents(void **state)
+{
+	static const struct change store = {"extents.0.store", "\"native\"", NULL};
+	static const struct change name = {"extents.0.name", "\"P0-D0-native\"", NULL};
+	CLEANUP(json) json_t *root = good_root();
+	CLEANUP(free) char *text = NULL;
+
+	(void)state;
+	change_apply(root, &store);
+	change_apply(root, &name);
+	text = t_manifest_text(root);
+	text_refused(text, strlen(text), "extents[0]: store must be 'custom'");
+}
+
 static void two_processes_of_one_pid_are_refused(void **state)
 {
 	static const struct change count = {"processes.1.extent_count", "0", NULL};
@@ -432,6 +462,8 @@ int main(void)
 		cmocka_unit_test(an_unchanged_one_passes_the_same_way),
 		cmocka_unit_test(doubles_are_refused),
 		cmocka_unit_test(two_extents_of_one_gpu_are_refused),
+		cmocka_unit_test(the_digest_must_stand_in_its_place),
+		cmocka_unit_test(only_the_custom_store_has_extents),
 		cmocka_unit_test(two_processes_of_one_pid_are_refused),
 		cmocka_unit_test(a_changed_text_is_refused),
 	};
