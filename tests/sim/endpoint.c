@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,28 +74,55 @@ static void other_user(int fd, void *argument)
 	T_IS(t_lock(*pid), CUDA_ERROR_OPERATING_SYSTEM);
 }
 
-/* Neither past the folder's mode nor, with folder and socket open to all, past the endpoint itself. */
-static void permissions(pid_t pid)
+/* With folder and socket closed to others, then with both open to all. */
+static void try_other_user(pid_t pid, bool is_open)
 {
 	char path[600];
+	struct t_child child = t_child_start(other_user, &pid);
+
+	find_socket(pid, path, sizeof(path));
+	t_hear(child.fd, 'r');
+	T_SYS(chmod(path, is_open ? 0666 : 0600));
+	T_SYS(chmod(machine_folder(), is_open ? 0755 : 0700));
+	t_say(child.fd, 'g');
+	t_child_join(&child);
+}
+
+static void remove_machine(void)
+{
+	int folder_fd = (int)T_SYS(open(machine_folder(), O_RDONLY | O_DIRECTORY));
+	DIR *dir = fdopendir(folder_fd);
+
+	T_TRUE(dir != NULL);
+	for (struct dirent *entry = readdir(dir); entry; entry = readdir(dir))
+		if (entry->d_name[0] != '.')
+			T_SYS(unlinkat(folder_fd, entry->d_name, 0));
+	(void)closedir(dir);
+	T_SYS(rmdir(machine_folder()));
+}
+
+/* Neither past the modes nor past the endpoint itself. In a folder that others can reach at all. */
+static void run_permissions(int fd, void *argument)
+{
+	char folder[] = "/tmp/stasis-endpoint-XXXXXX";
 	struct t_child child;
 
+	(void)fd;
+	(void)argument;
 	if (geteuid() != 0) {
 		(void)printf("not root: another user is not tried\n");
 		return;
 	}
-	find_socket(pid, path, sizeof(path));
-	for (int is_open = 0; is_open <= 1; is_open++) {
-		child = t_child_start(other_user, &pid);
-		t_hear(child.fd, 'r');
-		T_SYS(chmod(path, is_open ? 0666 : 0600));
-		T_SYS(chmod(machine_folder(), is_open ? 0755 : 0700));
-		t_say(child.fd, 'g');
-		t_child_join(&child);
-	}
-	T_SYS(chmod(path, 0600));
-	T_SYS(chmod(machine_folder(), 0700));
-	T_WITNESS(pid, "RUNNING");
+	T_TRUE(mkdtemp(folder) != NULL);
+	T_SYS(setenv("STASIS_SIM_DIR", folder, 1));
+	child = t_child_start(t_load_run, &load);
+	t_hear(child.fd, 'R');
+	try_other_user(child.pid, false);
+	try_other_user(child.pid, true);
+	T_SYS(chmod(folder, 0700));
+	T_WITNESS(child.pid, "RUNNING");
+	t_child_join(&child);
+	remove_machine();
 }
 
 /* The endpoint's own thread is one of the process's. */
@@ -171,16 +199,18 @@ static void run_deep(int fd, void *argument)
 int main(void)
 {
 	struct t_child deep = t_child_start(run_deep, NULL);
+	struct t_child permissions;
 	struct t_child child;
 	CUprocessState state;
 	pid_t pid;
 
 	t_child_join(&deep);
+	permissions = t_child_start(run_permissions, NULL);
+	t_child_join(&permissions);
 	child = t_child_start(t_load_run, &load);
 	pid = child.pid;
 	t_hear(child.fd, 'R');
 	modes(pid);
-	permissions(pid);
 	threads(pid);
 	forked();
 	t_child_join(&child);
