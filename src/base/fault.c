@@ -19,7 +19,7 @@
 #include "base/compiler.h"
 #include "base/mutex.h"
 
-enum fault_kind { FAULT_ERRNO, FAULT_SHORT, FAULT_KILL, FAULT_HANG };
+enum fault_kind { FAULT_ERRNO, FAULT_SHORT, FAULT_KILL, FAULT_HANG, FAULT_STOP };
 
 struct fault_word {
 	const char *word;
@@ -41,6 +41,7 @@ static const struct fault_word words[] = {
 	{"EMFILE", FAULT_ERRNO, EMFILE}, {"ENOMEM", FAULT_ERRNO, ENOMEM},
 	{"EACCES", FAULT_ERRNO, EACCES}, {"short", FAULT_SHORT, 0},
 	{"kill", FAULT_KILL, 0},         {"hang", FAULT_HANG, 0},
+	{"stop", FAULT_STOP, 0},
 };
 
 static struct stasis_mutex plan_mutex = STASIS_MUTEX_INITIALIZER;
@@ -172,6 +173,9 @@ static int fault_do(const struct fault_word *word, size_t *io_bytes)
 	case FAULT_SHORT:
 		if (io_bytes && *io_bytes > 1)
 			*io_bytes = *io_bytes / 2;
+		return 0;
+	case FAULT_STOP:
+		(void)kill(getpid(), SIGSTOP);
 		return 0;
 	case FAULT_KILL:
 		(void)kill(getpid(), SIGKILL);

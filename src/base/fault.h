@@ -10,6 +10,7 @@
  *     short                                          a read or write moves only part
  *     kill                                           SIGKILL to ourselves
  *     hang                                           sleeps for ever
+ *     stop                                           SIGSTOP to ourselves; goes on after SIGCONT
  *
  * With no variable a point costs one call. STASIS_FAULT_LOG names a file to which each fault that was
  * reached appends a line "name:N=kind", so that a test knows that it was. STASIS_FAULT_TRACE names a file

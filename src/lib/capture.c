@@ -262,9 +262,10 @@ static int custom_checkpoint(struct stasis_lib_round *round, struct stasis_error
 
 static int native_checkpoint(struct stasis_lib_round *round, struct stasis_error *err)
 {
+	/* Before the call: if it fails and the workload sleeps all the same, its bytes are with it. */
+	round->copy = STASIS_LIB_COPY_NATIVE;
 	if (stasis_target_checkpoint(&round->hands.target, err) != 0)
 		return -1;
-	round->copy = STASIS_LIB_COPY_NATIVE;
 	if (stasis_lib_phase_begin(round->hands.channel, STASIS_LIB_MANIFEST, err) != 0 ||
 	    stasis_image_writer_seal(round->writer, err) != 0)
 		return -1;

@@ -220,6 +220,19 @@ static void workload_end(const struct roundtrip *roundtrip, const struct stasis_
 				    stasis_deadline_after_ns(5 * STASIS_NS_PER_S));
 }
 
+/* A workload that was whole and has died since was lost, whatever else failed. */
+static void workload_death_note(const struct roundtrip *roundtrip, struct stasis_error *outcome)
+{
+	const struct stasis_lib_knowledge *knowledge = &roundtrip->knowledge;
+
+	if (!stasis_error_is_set(outcome) || outcome->status == STASIS_LOST ||
+	    !knowledge->workload || knowledge->phase <= STASIS_LIB_FILL_WORKLOAD ||
+	    verdict_wait(knowledge->workload, 0) != VERDICT_WRONG)
+		return;
+	stasis_error_worsen(outcome, STASIS_LOST);
+	stasis_error_append(outcome, "; the workload has died");
+}
+
 static int roundtrip_run(struct roundtrip *roundtrip, struct stasis_error *err)
 {
 	struct stasis_lib_watch watch = {
@@ -239,6 +252,7 @@ static int roundtrip_run(struct roundtrip *roundtrip, struct stasis_error *err)
 		return -1;
 	if (ending != STASIS_LIB_ENDED)
 		worker_replace(roundtrip, &outcome);
+	workload_death_note(roundtrip, &outcome);
 	workload_end(roundtrip, &outcome);
 	if (!stasis_error_is_set(&outcome))
 		return 0;
