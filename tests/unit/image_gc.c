@@ -271,8 +271,28 @@ static void what_cannot_be_judged_stays(void **state)
 
 static void damaged_owner_records_are_unknown(void **state)
 {
-	static const char *const records[] = {"", "{}", "[]", "{\"format\": \"stasis-partial\"}",
-					      "\x01"};
+#define OWNER(version, capturer, processes)                                                        \
+	"{\"format\":\"stasis-partial\",\"format_version\":" version                               \
+	",\"boot_id\":\"b\",\"pid_namespace\":\"p\",\"capturer\":" capturer                        \
+	",\"processes\":" processes "}"
+#define CAPTURER "{\"pid\":1,\"start_ticks\":0}"
+	static const char *const records[] = {
+		"",
+		"{}",
+		"[]",
+		"{\"format\": \"stasis-partial\"}",
+		"\x01",
+		OWNER("2", CAPTURER, "[]"),
+		OWNER("\"1\"", CAPTURER, "[]"),
+		OWNER("1", "null", "[]"),
+		OWNER("1", "{\"pid\":0,\"start_ticks\":0}", "[]"),
+		OWNER("1", CAPTURER, "{}"),
+		OWNER("1", CAPTURER, "[1]"),
+		OWNER("1", CAPTURER, "[{\"pid\":1}]"),
+		OWNER("1", CAPTURER, "[],\"processes\":[]"),
+		OWNER("1", CAPTURER, "[],\"more\":1"),
+		OWNER("1", CAPTURER, "[]") "]",
+	};
 
 	(void)state;
 	for (size_t i = 0; i < ARRAY_COUNT(records); i++) {
