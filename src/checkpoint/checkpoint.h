@@ -233,7 +233,8 @@ NODISCARD int stasis_operation_begin(struct stasis_operation *operation,
 
 /*
  * Takes over an operation that other code of this process has begun, with the description that the driver
- * gave it. It is judged as in begin; a bad one makes the operation fatal, and complete refuses it.
+ * gave it. It is judged as in begin; a bad one makes the operation fatal, and complete refuses it. -1 with
+ * the operation idle: nothing was taken over.
  */
 NODISCARD int stasis_operation_adopt(struct stasis_operation *operation,
 				     const struct stasis_target *target,

@@ -12,14 +12,14 @@
 /* The process is still the one that was opened; else STASIS_LOST. Called right before each driver call. */
 NODISCARD int stasis_target_check(const struct stasis_target *target, struct stasis_error *err);
 
-/* Refuses to `action` ("lock", …) a target that is not in state `wanted`; the status is its state's. */
+/*
+ * Refuses to `action` ("lock", …) a target that is not in state `wanted`; the status is its state's, or that
+ * of `wanted` where the driver does not answer.
+ */
 NODISCARD int stasis_target_expect(const struct stasis_target *target, CUprocessState wanted,
 				   const char *action, struct stasis_error *err);
 
-/*
- * After a call that succeeded: the target is in state `wanted`. Asks a second time where the first has no
- * answer, since asking changes nothing. Leaves the status to the settling functions below.
- */
+/* After a call that succeeded: the target is in state `wanted`. The functions below settle the status. */
 NODISCARD int stasis_target_confirm(const struct stasis_target *target, CUprocessState wanted,
 				    const char *action, struct stasis_error *err);
 

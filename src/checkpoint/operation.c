@@ -146,6 +146,7 @@ int stasis_operation_adopt(struct stasis_operation *operation, const struct stas
 			   enum stasis_operation_direction direction,
 			   CUcheckpointCustomStorageInfo *info, struct stasis_error *err)
 {
+	struct stasis_error cause = STASIS_ERROR_INIT;
 	CUprocessState state = CU_PROCESS_STATE_FAILED;
 
 	if (operation->state != STASIS_OPERATION_IDLE)
@@ -156,8 +157,11 @@ int stasis_operation_adopt(struct stasis_operation *operation, const struct stas
 				   "adopt a %s: this driver has no CustomStorage, so none can have "
 				   "begun",
 				   direction_name(direction));
-	if (stasis_target_state(target, &state, err) != 0)
+	if (stasis_target_state(target, &state, &cause) != 0) {
+		stasis_error_worsen(&cause, STASIS_LOST);
+		stasis_error_take(err, &cause);
 		return -1;
+	}
 	if (state == CU_PROCESS_STATE_RUNNING)
 		return stasis_fail(err, STASIS_REFUSED,
 				   "adopt a %s: process %d is RUNNING, so none has begun",

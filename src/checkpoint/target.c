@@ -161,14 +161,39 @@ static struct finding finding_of(CUprocessState state)
 	return (struct finding){STASIS_LOST, "its state is none that we know: its fate is unknown"};
 }
 
+/* Asks a second time where the driver has no answer, since asking changes nothing. */
+static int state_ask(const struct stasis_target *target, CUprocessState *ret_state,
+		     struct stasis_error *err)
+{
+	struct stasis_error first = STASIS_ERROR_INIT;
+
+	if (stasis_target_state(target, ret_state, &first) == 0)
+		return 0;
+	if (first.cuda_result)
+		stasis_log_warn("checkpoint: %s; asking once more", first.text);
+	return stasis_target_state(target, ret_state, err);
+}
+
+/* Nobody can say what state it is in; nothing was done to it. `wanted` is what the caller had made it. */
+static int unasked_fail(CUprocessState wanted, struct stasis_error *cause, struct stasis_error *err)
+{
+	if (cause->status != STASIS_LOST) {
+		cause->status = finding_of(wanted).status;
+		stasis_error_append(cause, "; it was left as it was");
+	}
+	stasis_error_take(err, cause);
+	return -1;
+}
+
 int stasis_target_expect(const struct stasis_target *target, CUprocessState wanted,
 			 const char *action, struct stasis_error *err)
 {
+	struct stasis_error cause = STASIS_ERROR_INIT;
 	CUprocessState state = CU_PROCESS_STATE_FAILED;
 	struct finding finding;
 
-	if (stasis_target_state(target, &state, err) != 0)
-		return -1;
+	if (state_ask(target, &state, &cause) != 0)
+		return unasked_fail(wanted, &cause, err);
 	if (state == wanted)
 		return 0;
 	finding = finding_of(state);
@@ -180,15 +205,10 @@ int stasis_target_expect(const struct stasis_target *target, CUprocessState want
 int stasis_target_confirm(const struct stasis_target *target, CUprocessState wanted,
 			  const char *action, struct stasis_error *err)
 {
-	struct stasis_error first = STASIS_ERROR_INIT;
 	CUprocessState state = CU_PROCESS_STATE_FAILED;
 
-	if (stasis_target_state(target, &state, &first) != 0) {
-		if (first.cuda_result)
-			stasis_log_warn("checkpoint: %s; asking once more", first.text);
-		if (stasis_target_state(target, &state, err) != 0)
-			return -1;
-	}
+	if (state_ask(target, &state, err) != 0)
+		return -1;
 	if (state == wanted)
 		return 0;
 	return stasis_fail(
@@ -226,7 +246,7 @@ static struct finding found_now(const struct stasis_target *target, CUprocessSta
 	*ret_state = CU_PROCESS_STATE_FAILED;
 	if (stasis_target_check(target, NULL) != 0)
 		return (struct finding){STASIS_LOST, "the process has ended"};
-	if (stasis_target_state(target, ret_state, NULL) != 0)
+	if (state_ask(target, ret_state, NULL) != 0)
 		return (struct finding){STASIS_LOST,
 					"the driver does not say its state: its fate is unknown"};
 	return finding_of(*ret_state);
@@ -259,7 +279,7 @@ int stasis_target_settle_lost(const struct stasis_target *target, struct stasis_
 	char text[STASIS_ERROR_TEXT_BYTES + 32];
 	struct finding finding = {STASIS_LOST, text};
 
-	if (stasis_target_state(target, &state, &unanswered) != 0)
+	if (state_ask(target, &state, &unanswered) != 0)
 		(void)snprintf(text, sizeof(text), "%s: its fate is unknown", unanswered.text);
 	else
 		(void)snprintf(text, sizeof(text),

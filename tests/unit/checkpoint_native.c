@@ -156,33 +156,81 @@ static void failed_undo_leaves_the_target_locked(void **state)
 	assert_string_equal(fake.calls, "ProcessCheckpoint ProcessUnlock ");
 }
 
+/* The n-th and the next reading of the state get no answer; opening the target took the first. */
+static void state_unread_from(int passage)
+{
+	fake_rule("cuCheckpointProcessGetState", passage, CUDA_ERROR_UNKNOWN, FAKE_KEEP);
+	fake_rule("cuCheckpointProcessGetState", passage + 1, CUDA_ERROR_UNKNOWN, FAKE_KEEP);
+}
+
 static void state_that_cannot_be_read_means_unknown(void **state)
 {
-	struct stasis_error err = STASIS_ERROR_INIT;
+	struct stasis_error checkpoint = STASIS_ERROR_INIT;
+	struct stasis_error restore = STASIS_ERROR_INIT;
+	struct stasis_error confirm = STASIS_ERROR_INIT;
 
 	(void)state;
 	fake.state = LOCKED;
-	/* The open asked once; the check before the call is the second, the readback the third. */
 	fake_rule("cuCheckpointProcessCheckpoint", 1, CUDA_ERROR_UNKNOWN, FAKE_KEEP);
-	fake_rule("cuCheckpointProcessGetState", 3, CUDA_ERROR_UNKNOWN, FAKE_KEEP);
-	assert_refused(stasis_target_checkpoint(&target, &err), &err, STASIS_LOST,
+	state_unread_from(3);
+	assert_refused(stasis_target_checkpoint(&target, &checkpoint), &checkpoint, STASIS_LOST,
 		       "the driver does not say its state");
-	assert_string_equal(fake.calls, "ProcessCheckpoint ");
+	fake.state = CHECKPOINTED;
+	fake_rule("cuCheckpointProcessRestore", 1, CUDA_ERROR_UNKNOWN, FAKE_KEEP);
+	state_unread_from(6);
+	assert_refused(stasis_target_restore(&target, NULL, &restore), &restore, STASIS_LOST,
+		       "its fate is unknown");
+	assert_string_equal(fake.calls, "ProcessCheckpoint ProcessRestore ");
+	fake.rule_count = 0;
+	state_unread_from(9);
+	state_unread_from(11);
+	assert_refused(stasis_target_restore(&target, NULL, &confirm), &confirm, STASIS_LOST,
+		       "read the checkpoint state of process");
+}
+
+static void state_that_cannot_be_read_before_leaves_all_as_it_was(void **state)
+{
+	static const struct {
+		enum step step;
+		CUprocessState before;
+		enum stasis_status status;
+	} steps[] = {
+		{LOCK, RUNNING, STASIS_REFUSED},
+		{CHECKPOINT, LOCKED, STASIS_SUSPENDED},
+		{RESTORE, CHECKPOINTED, STASIS_SUSPENDED},
+		{UNLOCK, LOCKED, STASIS_SUSPENDED},
+	};
+
+	(void)state;
+	fake_rule("cuCheckpointProcessGetState", 0, CUDA_ERROR_UNKNOWN, FAKE_KEEP);
+	for (size_t i = 0; i < ARRAY_COUNT(steps); i++) {
+		struct stasis_error err = STASIS_ERROR_INIT;
+
+		fake.state = steps[i].before;
+		assert_refused(step_do(steps[i].step, &err), &err, steps[i].status,
+			       "CUDA_ERROR_UNKNOWN (999); it was left as it was");
+		assert_int_equal(fake.state, steps[i].before);
+	}
+	assert_string_equal(fake.calls, "");
 }
 
 static void one_unanswered_question_is_asked_again(void **state)
 {
 	struct stasis_error err = STASIS_ERROR_INIT;
+	struct stasis_error failed = STASIS_ERROR_INIT;
 
 	(void)state;
 	fake.state = LOCKED;
-	fake_rule("cuCheckpointProcessGetState", 3, CUDA_ERROR_UNKNOWN, FAKE_KEEP);
-	assert_done(stasis_target_checkpoint(&target, &err), &err);
-	assert_string_equal(fake.calls, "ProcessCheckpoint ");
-	fake_rule("cuCheckpointProcessGetState", 6, CUDA_ERROR_UNKNOWN, FAKE_KEEP);
+	/* Before the call, after it, and after a call that fails. */
+	fake_rule("cuCheckpointProcessGetState", 2, CUDA_ERROR_UNKNOWN, FAKE_KEEP);
+	fake_rule("cuCheckpointProcessGetState", 4, CUDA_ERROR_UNKNOWN, FAKE_KEEP);
 	fake_rule("cuCheckpointProcessGetState", 7, CUDA_ERROR_UNKNOWN, FAKE_KEEP);
-	assert_refused(stasis_target_restore(&target, NULL, &err), &err, STASIS_LOST,
-		       "read the checkpoint state of process");
+	assert_done(stasis_target_checkpoint(&target, &err), &err);
+	fake.state = LOCKED;
+	fake_rule("cuCheckpointProcessCheckpoint", 2, CUDA_ERROR_UNKNOWN, FAKE_KEEP);
+	assert_refused(stasis_target_checkpoint(&target, &failed), &failed, STASIS_REFUSED,
+		       "it was unlocked and runs as before");
+	assert_string_equal(fake.calls, "ProcessCheckpoint ProcessCheckpoint ProcessUnlock ");
 }
 
 static void target_that_dies_under_the_call_is_lost(void **state)
@@ -264,6 +312,7 @@ int main(void)
 		FIXTURE_TEST(lock_passes_its_timeout),
 		FIXTURE_TEST(failed_undo_leaves_the_target_locked),
 		FIXTURE_TEST(state_that_cannot_be_read_means_unknown),
+		FIXTURE_TEST(state_that_cannot_be_read_before_leaves_all_as_it_was),
 		FIXTURE_TEST(one_unanswered_question_is_asked_again),
 		FIXTURE_TEST(target_that_dies_under_the_call_is_lost),
 		FIXTURE_TEST(target_that_dies_under_the_restore_is_lost),

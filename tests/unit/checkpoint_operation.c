@@ -292,7 +292,7 @@ static void nothing_to_adopt_is_refused(void **state)
 		       STASIS_REFUSED, "is RUNNING, so none has begun");
 	fake_rule("cuCheckpointProcessGetState", 3, CUDA_ERROR_UNKNOWN, FAKE_KEEP);
 	assert_refused(stasis_operation_adopt(&operation, &target, SAVE, &info, &unread), &unread,
-		       STASIS_REFUSED, "read the checkpoint state");
+		       STASIS_LOST, "read the checkpoint state");
 	assert_int_equal(operation.state, STASIS_OPERATION_IDLE);
 	fake.state = CHECKPOINTING;
 	assert_refused(stasis_operation_adopt(&operation, &target, SAVE, NULL, &none), &none,
