@@ -433,6 +433,42 @@ static void native_images_have_no_extents(void **state)
 	assert_int_equal(t_folder_count(path, ""), 1);
 }
 
+static void lists_have_an_end(void **state)
+{
+	const char *folder = t_image_folder();
+	struct stasis_image_writer *writer = t_image_filled(t_image_path(folder, "image"));
+	struct stasis_error gpus = STASIS_ERROR_INIT;
+	struct stasis_error options = STASIS_ERROR_INIT;
+	struct stasis_error phases = STASIS_ERROR_INIT;
+	struct stasis_error done = STASIS_ERROR_INIT;
+
+	(void)state;
+	/* Two GPUs and one option are there. */
+	for (unsigned int i = 2; i <= STASIS_IMAGE_GPUS_MAX; i++) {
+		struct stasis_image_gpu gpu = t_image_gpu(0);
+
+		memcpy(gpu.uuid.bytes, &i, sizeof(i));
+		(void)!stasis_image_writer_gpu_add(writer, &gpu, &gpus);
+	}
+	for (unsigned int i = 1; i <= STASIS_IMAGE_OPTIONS_MAX; i++) {
+		char name[16];
+
+		(void)snprintf(name, sizeof(name), "option-%u", i);
+		(void)!stasis_image_writer_option_set(writer, name, "x", &options);
+	}
+	for (unsigned int i = 0; i <= STASIS_IMAGE_PHASES_MAX; i++)
+		(void)!stasis_image_writer_phase_add(writer, "x", 1, 1, &phases);
+	assert_refused(-1, &gpus, STASIS_REFUSED, "more than 256 GPUs");
+	assert_refused(-1, &options, STASIS_REFUSED, "more than 256 options");
+	assert_refused(-1, &phases, STASIS_REFUSED, "more than 256 phases");
+	/* What fits is still a whole image. */
+	assert_done(stasis_image_writer_seal(writer, &done), &done);
+	assert_done(stasis_image_writer_stage(writer, &done), &done);
+	assert_done(stasis_image_writer_publish(writer, &done), &done);
+	stasis_image_writer_close(writer);
+	t_image_accepted(t_image_path(folder, "image"));
+}
+
 static void room_is_told(void **state)
 {
 	const char *folder = t_image_folder();
@@ -463,6 +499,7 @@ int main(void)
 		cmocka_unit_test(a_transfer_that_went_wrong_is_not_sealed),
 		cmocka_unit_test(files_allocated_ahead_are_cut_to_size),
 		cmocka_unit_test(native_images_have_no_extents),
+		cmocka_unit_test(lists_have_an_end),
 		cmocka_unit_test(room_is_told),
 	};
 
