@@ -8,14 +8,29 @@
 
 #include <string.h>
 
-static CUresult check_mapped(uint64_t address, uint64_t bytes)
+static bool allows(const struct sim_range *range, const struct sim_context *context,
+		   enum sim_access_by by, bool write)
+{
+	CUmemAccess_flags rights = range->device_rights[context->device];
+
+	if (rights == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ||
+	    (rights == CU_MEM_ACCESS_FLAGS_PROT_READ && !write))
+		return true;
+	if (range->is_vmm)
+		return false;
+	return by == SIM_ACCESS_BY_COPY ||
+	       (range->memory->device >= 0 && context->peer_access[range->memory->device]);
+}
+
+static CUresult check_mapped(const struct sim_context *context, uint64_t address, uint64_t bytes,
+			     bool write)
 {
 	uint64_t end = address + bytes;
 
 	while (address < end) {
 		const struct sim_range *range = sim_address_find(address);
 
-		if (range == NULL)
+		if (range == NULL || !allows(range, context, SIM_ACCESS_BY_COPY, write))
 			return CUDA_ERROR_INVALID_VALUE;
 		address = sim_span_end(&range->span);
 		if (address < end && sim_breaks("copy_across_mappings"))
@@ -24,7 +39,8 @@ static CUresult check_mapped(uint64_t address, uint64_t bytes)
 	return CUDA_SUCCESS;
 }
 
-CUresult sim_access_check(uint64_t address, uint64_t bytes)
+CUresult sim_access_check(const struct sim_context *context, uint64_t address, uint64_t bytes,
+			  bool write)
 {
 	const struct sim_allocation *allocation = sim_allocation_find(address);
 	const struct sim_range *range;
@@ -39,26 +55,12 @@ CUresult sim_access_check(uint64_t address, uint64_t bytes)
 	range = sim_address_find(address);
 	if (range == NULL || !range->is_vmm)
 		return CUDA_ERROR_INVALID_VALUE;
-	return check_mapped(address, bytes);
+	return check_mapped(context, address, bytes, write);
 }
 
 bool sim_access_is_pageable(uint64_t address)
 {
 	return !sim_address_in_window(address) && sim_allocation_find(address) == NULL;
-}
-
-static bool allows(const struct sim_range *range, const struct sim_context *context,
-		   enum sim_access_by by, bool write)
-{
-	CUmemAccess_flags rights = range->device_rights[context->device];
-
-	if (rights == CU_MEM_ACCESS_FLAGS_PROT_READWRITE ||
-	    (rights == CU_MEM_ACCESS_FLAGS_PROT_READ && !write))
-		return true;
-	if (range->is_vmm)
-		return false;
-	return by == SIM_ACCESS_BY_COPY ||
-	       (range->memory->device >= 0 && context->peer_access[range->memory->device]);
 }
 
 static CUresult begin_device(const struct sim_context *context, enum sim_access_by by,

@@ -23,10 +23,12 @@ struct sim_piece {
 };
 
 /*
- * Whether an argument names device-accessible memory throughout: mapped, within one allocation if it
- * is one, or host memory that is pinned or registered. INVALID_VALUE otherwise. Core lock held.
+ * Whether an argument names memory that the context's device can reach throughout: mapped with the
+ * rights for it, within one allocation if it is one, or host memory that is pinned or registered.
+ * INVALID_VALUE otherwise. Core lock held.
  */
-CUresult sim_access_check(uint64_t address, uint64_t bytes);
+CUresult sim_access_check(const struct sim_context *context, uint64_t address, uint64_t bytes,
+			  bool write);
 /* True for host memory that the driver does not know: copies of it are not asynchronous. */
 bool sim_access_is_pageable(uint64_t address);
 

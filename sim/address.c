@@ -179,11 +179,23 @@ CUresult sim_address_whole(uint64_t start, uint64_t bytes, size_t *ret_first, si
 	return CUDA_SUCCESS;
 }
 
+/* How many ranges lie in [start, start + bytes); INVALID_VALUE if none, or if one is cut. */
+static CUresult count_inside(uint64_t start, uint64_t bytes, size_t first, size_t *ret_count)
+{
+	size_t i;
+
+	for (i = first; i < ranges.count && ranges.items[i]->start < start + bytes; i++)
+		if (ranges.items[i]->start < start || sim_span_end(ranges.items[i]) > start + bytes)
+			return CUDA_ERROR_INVALID_VALUE;
+	*ret_count = i - first;
+	return i > first ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
 CUresult sim_address_unmap(uint64_t start, uint64_t bytes)
 {
-	size_t first;
-	size_t count;
-	CUresult result = sim_address_whole(start, bytes, &first, &count);
+	size_t first = sim_table_first_behind(&ranges, start);
+	size_t count = 0;
+	CUresult result = count_inside(start, bytes, first, &count);
 
 	if (result != CUDA_SUCCESS)
 		return result;

@@ -40,7 +40,7 @@ const struct sim_reservation *sim_address_reservation(uint64_t address);
 /* Maps onto free, reserved addresses, without any rights; takes a reference of its own. */
 CUresult sim_address_map(uint64_t start, uint64_t bytes, struct sim_memory *memory,
 			 uint64_t memory_offset, bool is_vmm, struct sim_range **ret_range);
-/* Unmaps whole ranges that fill [start, start + bytes) without a gap; else INVALID_VALUE. */
+/* Unmaps the ranges in [start, start + bytes): INVALID_VALUE if one is cut, or if there is none. */
 CUresult sim_address_unmap(uint64_t start, uint64_t bytes);
 /* Of the driver's own: a reservation with the whole object in it. Displace undoes both. */
 CUresult sim_address_place(struct sim_memory *memory, struct sim_range **ret_range);

@@ -64,7 +64,7 @@
 	X(export_flags, cuMemExportToShareableHandle, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
 	X(import_exports_no_more, cuMemExportToShareableHandle, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
 	X(first_export_after_restore, cuMemExportToShareableHandle, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE) \
-	X(import_foreign, cuMemImportFromShareableHandle, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(import_foreign, cuMemImportFromShareableHandle, CUDA_ERROR_UNKNOWN, CUDA_SUCCESS) \
 	X(peer_shares_bytes, cuMemImportFromShareableHandle, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE) \
 	X(import_outlives_creator, cuMemImportFromShareableHandle, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE) \
 	X(sync_memops, cuPointerSetAttribute, CUDA_ERROR_NOT_SUPPORTED, CUDA_SUCCESS) \

@@ -136,10 +136,13 @@ CUresult sim_capture_check_legacy(struct sim_stream *stream)
 
 CUresult sim_capture_check_stream(struct sim_stream *stream)
 {
-	if (stream->capture == NULL)
-		return sim_capture_check_legacy(stream);
-	stream->capture->is_invalidated = true;
-	return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	CUresult result = sim_capture_check_legacy(stream);
+
+	if (stream->capture != NULL) {
+		stream->capture->is_invalidated = true;
+		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+	}
+	return result == CUDA_SUCCESS ? sim_capture_check_unsafe() : result;
 }
 
 CUresult sim_capture_check_event(uint64_t capture_id)
@@ -148,8 +151,9 @@ CUresult sim_capture_check_event(uint64_t capture_id)
 
 	if (capture_id == 0)
 		return sim_capture_check_unsafe();
-	if (capture != NULL)
-		capture->is_invalidated = true;
+	if (capture == NULL)
+		return CUDA_ERROR_INVALID_VALUE;
+	capture->is_invalidated = true;
 	return CUDA_ERROR_CAPTURED_EVENT;
 }
 
@@ -238,7 +242,7 @@ CUresult sim_capture_wait_event(struct sim_stream *stream, struct sim_event *eve
 	if (event->capture_id == 0)
 		return wait_uncaptured(stream, event);
 	if (capture == NULL)
-		return CUDA_ERROR_CAPTURED_EVENT;
+		return CUDA_ERROR_INVALID_VALUE;
 	if (capture->is_invalidated)
 		return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 	if (stream->is_legacy) {

@@ -56,9 +56,6 @@ static CUresult end(CUstream handle, CUgraph *ret_graph)
 	capture = stream->capture;
 	if (capture == NULL)
 		return CUDA_ERROR_ILLEGAL_STATE;
-	if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
-	    pthread_equal(capture->thread, pthread_self()) == 0)
-		return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
 	if (capture->origin != stream) {
 		capture->is_invalidated = true;
 		return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
@@ -66,6 +63,9 @@ static CUresult end(CUstream handle, CUgraph *ret_graph)
 	*ret_graph = NULL;
 	if (capture->is_invalidated)
 		result = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+	else if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
+		 pthread_equal(capture->thread, pthread_self()) == 0)
+		result = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
 	else if (!is_joined(capture))
 		result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
 	else

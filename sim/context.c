@@ -27,7 +27,7 @@ CUresult sim_context_check(const struct sim_context *context)
 		return CUDA_ERROR_INVALID_CONTEXT;
 	if (!context->is_alive)
 		return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-	return context->error;
+	return sim_context_error(context);
 }
 
 CUresult sim_context_get(CUcontext handle, struct sim_context **ret_context)
@@ -59,12 +59,25 @@ static CUresult context_new(int device, bool is_primary, struct sim_context **re
 	return CUDA_SUCCESS;
 }
 
+static bool has_context(int device)
+{
+	for (size_t i = 0; i < sim_core.contexts.count; i++) {
+		const struct sim_context *context = sim_core.contexts.items[i];
+
+		if (context->device == device && context->is_alive)
+			return true;
+	}
+	return false;
+}
+
 /* A context takes memory of its device for as long as it lives. */
 static CUresult context_start(struct sim_context *context)
 {
 	int physical = sim_core.devices[context->device].physical;
-	CUresult result = sim_machine_take(physical, sim_config()->context_bytes);
+	CUresult result = sim_context_error(context);
 
+	if (result == CUDA_SUCCESS)
+		result = sim_machine_take(physical, sim_config()->context_bytes);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = sim_stream_new(context, CU_STREAM_DEFAULT, 0, &context->legacy_stream);
@@ -74,7 +87,6 @@ static CUresult context_start(struct sim_context *context)
 	}
 	context->legacy_stream->is_legacy = true;
 	context->is_alive = true;
-	context->error = CUDA_SUCCESS;
 	memset(context->peer_access, 0, sizeof(context->peer_access));
 	context->limits[CU_LIMIT_STACK_SIZE] = 1024;
 	context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20;
@@ -91,6 +103,8 @@ static void context_end(struct sim_context *context)
 	sim_event_drop_context(context);
 	sim_module_drop_context(context);
 	sim_allocation_free_context(context);
+	if (!has_context(context->device))
+		sim_core.devices[context->device].error = CUDA_SUCCESS;
 	sim_machine_give(sim_core.devices[context->device].physical, sim_config()->context_bytes);
 }
 
@@ -145,10 +159,10 @@ static CUresult destroy(CUcontext handle)
 	if (handle == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = sim_context_get(handle, &context);
+	if (context != NULL && context->is_primary)
+		return CUDA_ERROR_INVALID_CONTEXT;
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (context->is_primary)
-		return CUDA_ERROR_INVALID_CONTEXT;
 	if (sim_context_current() == context)
 		sim_thread.depth--;
 	context_end(context);
@@ -286,7 +300,7 @@ static CUresult push_handle(CUcontext handle)
 {
 	struct sim_context *context = NULL;
 	CUresult result =
-		handle != NULL ? sim_context_get(handle, &context) : CUDA_ERROR_INVALID_CONTEXT;
+		handle != NULL ? sim_context_get(handle, &context) : CUDA_ERROR_INVALID_VALUE;
 
 	return result == CUDA_SUCCESS ? push(context) : result;
 }

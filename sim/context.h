@@ -21,7 +21,6 @@ struct sim_context {
 	bool is_primary;
 	bool is_alive;     /* a primary context lives while it is retained */
 	unsigned retained; /* primary: how often */
-	CUresult error;    /* sticky: an illegal access ends every later call */
 	struct sim_stream *legacy_stream;
 	unsigned orphans;                  /* destroyed streams whose work has not ended */
 	bool peer_access[SIM_DEVICES_MAX]; /* contexts on these devices were made accessible */
@@ -44,6 +43,12 @@ struct sim_context *sim_context_current(void);
 CUresult sim_context_check(const struct sim_context *context);
 /* From a handle of the application; NULL names the current one. */
 CUresult sim_context_get(CUcontext handle, struct sim_context **ret_context);
+
+/* Sticky: after an illegal access every later call on the device fails, in all its contexts. */
+static inline CUresult sim_context_error(const struct sim_context *context)
+{
+	return sim_core.devices[context->device].error;
+}
 
 static inline CUcontext sim_context_handle(struct sim_context *context)
 {

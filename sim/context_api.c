@@ -12,9 +12,11 @@ static CUresult get_device(CUcontext handle, CUdevice *ret_device)
 	if (ret_device == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = sim_context_get(handle, &context);
-	if (result == CUDA_SUCCESS)
-		*ret_device = context->device + sim_breaks("context_device");
-	return result;
+	/* Also of a context that has ended but is still current. */
+	if (context == NULL)
+		return result;
+	*ret_device = context->device + sim_breaks("context_device");
+	return CUDA_SUCCESS;
 }
 
 SIM_API CUresult cuCtxGetDevice(CUdevice *ret_device)
@@ -70,7 +72,7 @@ static CUresult synchronize(CUcontext handle)
 		return result;
 	if (!sim_breaks("context_synchronize_waits"))
 		sim_stream_wait_context(context);
-	return context->error;
+	return sim_context_error(context);
 }
 
 SIM_API CUresult cuCtxSynchronize(void)
@@ -129,8 +131,8 @@ static CUresult enable_peer(CUcontext handle, unsigned flags)
 	result = sim_context_get(handle, &peer);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (peer == current)
-		return CUDA_ERROR_INVALID_CONTEXT;
+	if (peer->device == current->device)
+		return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
 	if (current->peer_access[peer->device])
 		return CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
 	current->peer_access[peer->device] = true;

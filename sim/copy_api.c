@@ -43,12 +43,13 @@ static bool extent(uint64_t pitch, uint64_t width, uint64_t height, uint64_t *re
 	       !__builtin_add_overflow(*ret_bytes, width, ret_bytes);
 }
 
-static CUresult check_side(enum side side, uint64_t address, uint64_t bytes)
+static CUresult check_side(enum side side, const struct sim_context *context, uint64_t address,
+			   uint64_t bytes, bool write)
 {
 	if (address == 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (side == DEVICE_SIDE || !sim_access_is_pageable(address))
-		return sim_access_check(address, bytes);
+		return sim_access_check(context, address, bytes, write);
 	return CUDA_SUCCESS;
 }
 
@@ -62,9 +63,11 @@ static CUresult check(const struct request *request)
 	if (!extent(copy->destination_pitch, copy->width, copy->height, &to_bytes) ||
 	    !extent(copy->source_pitch, copy->width, copy->height, &from_bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	result = check_side(request->to, copy->destination, to_bytes);
+	result = check_side(request->to, copy->destination_context, copy->destination, to_bytes,
+			    true);
 	if (result == CUDA_SUCCESS)
-		result = check_side(request->from, copy->source, from_bytes);
+		result = check_side(request->from, copy->source_context, copy->source, from_bytes,
+				    false);
 	return result;
 }
 
@@ -113,6 +116,10 @@ static CUresult copy(struct request request, CUstream handle)
 		result = sim_capture_check_legacy(stream);
 	if (result != CUDA_SUCCESS || request.copy.width == 0 || request.copy.height == 0)
 		return result;
+	if (request.copy.destination_context == NULL)
+		request.copy.destination_context = stream->context;
+	if (request.copy.source_context == NULL)
+		request.copy.source_context = stream->context;
 	result = check(&request);
 	return result == CUDA_SUCCESS ? submit(stream, &request) : result;
 }

@@ -28,6 +28,7 @@ struct sim_device {
 	int physical;        /* its index in the simulated machine; a restore may exchange it */
 	int heap_fd;         /* the file behind this process's private memory on it, or -1 */
 	uint64_t heap_bytes; /* length of that file; memory.c hands out pieces of it */
+	CUresult error;      /* sticky; goes with the last context */
 	struct sim_context *primary;
 	CUmemoryPool default_pool;
 	CUmemoryPool current_pool;

@@ -58,7 +58,7 @@ static const struct attribute attributes[] = {
 	{ CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_GENERIC_COMPRESSION_SUPPORTED, 0 },
 	{ CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED, 1 },
-	{ CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 0 },
+	{ CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR },
@@ -72,6 +72,8 @@ static const struct attribute attributes[] = {
 	{ CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED, 0 },
 };
 /* clang-format on */
+
+#define BUS_ID_BYTES 13 /* "0000:10:00.0" and its end */
 
 static int bus_number(CUdevice device)
 {
@@ -206,7 +208,7 @@ SIM_API CUresult cuDeviceGetAttribute(int *ret_value, CUdevice_attribute attribu
 
 static CUresult bus_id(char *ret_id, int length, CUdevice device)
 {
-	if (ret_id == NULL || length <= 0)
+	if (ret_id == NULL || length < BUS_ID_BYTES)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!sim_device_valid(device))
 		return CUDA_ERROR_INVALID_DEVICE;
@@ -232,7 +234,7 @@ static CUresult by_bus_id(CUdevice *ret_device, const char *id)
 		*ret_device = device;
 		return CUDA_SUCCESS;
 	}
-	return CUDA_ERROR_INVALID_DEVICE;
+	return strchr(id, ':') != NULL ? CUDA_ERROR_INVALID_DEVICE : CUDA_ERROR_INVALID_VALUE;
 }
 
 SIM_API CUresult cuDeviceGetByPCIBusId(CUdevice *ret_device, const char *id)

@@ -158,8 +158,8 @@ static CUresult query(CUevent handle)
 	result = sim_capture_check_event(event->capture_id);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (event->context->error != CUDA_SUCCESS)
-		return event->context->error;
+	if (sim_context_error(event->context) != CUDA_SUCCESS)
+		return sim_context_error(event->context);
 	return sim_event_is_done(event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
@@ -185,7 +185,7 @@ static CUresult synchronize(CUevent handle)
 		sim_ipc_event_wait(event->ipc);
 	else if (event->recorded != NULL && !sim_breaks("event_synchronize_waits"))
 		sim_work_hold_and_wait(event->recorded);
-	return context->error;
+	return sim_context_error(context);
 }
 
 SIM_API CUresult cuEventSynchronize(CUevent event)

@@ -122,8 +122,11 @@ SIM_API CUresult cuGraphInstantiateWithFlags(CUgraphExec *ret_exec, CUgraph grap
 static CUresult run_exec(const struct sim_action *action)
 {
 	struct sim_graph_exec *exec = action->exec;
-	CUresult result = action->context->error;
+	CUresult result;
 
+	sim_core_lock();
+	result = sim_context_error(action->context);
+	sim_core_unlock();
 	for (size_t i = 0; i < exec->count && result == CUDA_SUCCESS; i++)
 		if (exec->actions[i].run != NULL && !sim_breaks("graph_replays"))
 			result = exec->actions[i].run(&exec->actions[i]);

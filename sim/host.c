@@ -30,8 +30,11 @@ static CUresult allocate(void **ret_pointer, size_t bytes, unsigned flags)
 	CUresult result;
 	void *memory;
 
-	if (ret_pointer == NULL || bytes == 0 || (flags & ~ALLOC_FLAGS) != 0)
+	if (ret_pointer == NULL || (flags & ~ALLOC_FLAGS) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
+	*ret_pointer = NULL;
+	if (bytes == 0)
+		return CUDA_SUCCESS;
 	result = sim_capture_check_unsafe();
 	if (result != CUDA_SUCCESS)
 		return result;
@@ -79,9 +82,10 @@ static CUresult release(const void *pointer, enum sim_allocation_kind kind, CUre
 		return result;
 	if (pointer == NULL)
 		return kind == SIM_ALLOCATION_HOST ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-	if (allocation == NULL || allocation->span.start != address_of(pointer) ||
-	    allocation->kind != kind || allocation->is_freeing)
+	if (allocation == NULL || allocation->kind != kind || allocation->is_freeing)
 		return unknown;
+	if (allocation->span.start != address_of(pointer))
+		return CUDA_ERROR_INVALID_VALUE;
 	allocation->is_freeing = true;
 	sim_stream_wait_context(allocation->context);
 	sim_host_free(allocation);
@@ -102,8 +106,6 @@ static CUresult enroll(void *pointer, size_t bytes, unsigned flags)
 	if (pointer == NULL || bytes == 0 || (flags & ~REGISTER_FLAGS) != 0 ||
 	    sim_address_in_window(address_of(pointer)))
 		return CUDA_ERROR_INVALID_VALUE;
-	if ((flags & CU_MEMHOSTREGISTER_READ_ONLY) != 0)
-		return CUDA_ERROR_NOT_SUPPORTED;
 	if (sim_allocation_overlaps(address_of(pointer), bytes))
 		return CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
 	result = sim_capture_check_unsafe();

@@ -29,7 +29,8 @@ static CUresult get_attribute(int *ret_value, CUfunction_attribute attribute, CU
 	struct sim_function *function = NULL;
 	CUresult result;
 
-	if (ret_value == NULL || (unsigned)attribute > CU_FUNC_ATTRIBUTE_SHARED_MEMORY_MODE)
+	if (ret_value == NULL ||
+	    (unsigned)attribute > CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = sim_function_get(handle, &function);
 	if (result != CUDA_SUCCESS)
@@ -38,10 +39,13 @@ static CUresult get_attribute(int *ret_value, CUfunction_attribute attribute, CU
 	if (attribute == CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
 		*ret_value = (int)THREADS_MAX;
 	else if (attribute == CU_FUNC_ATTRIBUTE_NUM_REGS)
-		*ret_value = 16;
-	else if (attribute == CU_FUNC_ATTRIBUTE_PTX_VERSION ||
-		 attribute == CU_FUNC_ATTRIBUTE_BINARY_VERSION)
+		*ret_value = 12;
+	else if (attribute == CU_FUNC_ATTRIBUTE_PTX_VERSION)
+		*ret_value = 50;
+	else if (attribute == CU_FUNC_ATTRIBUTE_BINARY_VERSION)
 		*ret_value = 90;
+	else if (attribute == CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT)
+		*ret_value = -1;
 	else if (attribute == CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
 		*ret_value = (int)shared_bytes_allowed(function);
 	return CUDA_SUCCESS;

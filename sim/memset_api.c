@@ -27,7 +27,7 @@ static struct sim_fill rows(CUdeviceptr destination, size_t pitch, uint32_t valu
 				 .element_bytes = element_bytes};
 }
 
-static CUresult check(const struct sim_fill *fill)
+static CUresult check(const struct sim_context *context, const struct sim_fill *fill)
 {
 	uint64_t bytes;
 
@@ -38,7 +38,7 @@ static CUresult check(const struct sim_fill *fill)
 	if (__builtin_mul_overflow(fill->pitch, fill->height - 1, &bytes) ||
 	    __builtin_add_overflow(bytes, fill->width, &bytes))
 		return CUDA_ERROR_INVALID_VALUE;
-	return sim_access_check(fill->destination, bytes);
+	return sim_access_check(context, fill->destination, bytes, true);
 }
 
 static CUresult fill(struct sim_fill wanted, CUstream handle)
@@ -49,7 +49,7 @@ static CUresult fill(struct sim_fill wanted, CUstream handle)
 
 	if (result != CUDA_SUCCESS || wanted.width == 0 || wanted.height == 0)
 		return result;
-	result = check(&wanted);
+	result = check(stream->context, &wanted);
 	if (result != CUDA_SUCCESS)
 		return result;
 	action.context = stream->context;

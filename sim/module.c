@@ -5,7 +5,6 @@
 
 #include "module.h"
 
-#include "capture.h"
 #include "stream.h"
 
 #include <stdlib.h>
@@ -93,9 +92,6 @@ static CUresult load(CUmodule *ret_module, const char *image)
 
 	if (ret_module == NULL || image == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = sim_capture_check_unsafe();
-	if (result != CUDA_SUCCESS)
-		return result;
 	if (memcmp(image, "\177ELF", 4) == 0)
 		return CUDA_ERROR_NO_BINARY_FOR_GPU;
 	if (strstr(image, ".version") == NULL || strstr(image, ".target") == NULL)
@@ -144,8 +140,6 @@ static CUresult unload(CUmodule handle)
 	struct sim_module *module = NULL;
 	CUresult result = module_get(handle, &module);
 
-	if (result == CUDA_SUCCESS)
-		result = sim_capture_check_unsafe();
 	if (result == CUDA_SUCCESS)
 		module_free(module);
 	return result;

@@ -73,9 +73,9 @@ static CUresult get_host_pointer(const struct subject *subject, uint64_t *ret_va
 
 static CUresult get_sync_memops(const struct subject *subject, uint64_t *ret_value)
 {
-	if (subject->allocation == NULL)
-		return CUDA_ERROR_NOT_SUPPORTED;
-	*ret_value = subject->allocation->sync_memops;
+	/* Copies of managed memory are always synchronous. */
+	*ret_value = is_managed(subject) ||
+		     (subject->allocation != NULL && subject->allocation->sync_memops);
 	return CUDA_SUCCESS;
 }
 
@@ -318,7 +318,7 @@ static CUresult address_range(CUdeviceptr *ret_start, size_t *ret_bytes, CUdevic
 	struct subject subject;
 	const struct sim_span *span;
 
-	if (!find(pointer, &subject) || subject.range == NULL)
+	if (!find(pointer, &subject))
 		return CUDA_ERROR_NOT_FOUND;
 	span = subject.allocation != NULL ? &subject.allocation->span : &subject.range->span;
 	if (subject.allocation == NULL && sim_breaks("address_range_of_mapping"))

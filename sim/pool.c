@@ -151,8 +151,11 @@ static CUresult allocate(CUdeviceptr *ret_pointer, size_t bytes, CUmemoryPool po
 	struct sim_pool *pool = NULL;
 	CUresult result;
 
-	if (ret_pointer == NULL || bytes == 0)
+	if (ret_pointer == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
+	*ret_pointer = 0;
+	if (bytes == 0)
+		return CUDA_SUCCESS;
 	result = sim_stream_get(stream_handle, &stream);
 	if (result == CUDA_SUCCESS)
 		result = sim_capture_check_submit(stream);
@@ -160,6 +163,10 @@ static CUresult allocate(CUdeviceptr *ret_pointer, size_t bytes, CUmemoryPool po
 		result = sim_pool_current(stream->context->device, &pool_handle);
 	if (result == CUDA_SUCCESS)
 		result = sim_pool_get(pool_handle, &pool);
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (stream->capture == NULL)
+		result = sim_capture_check_unsafe();
 	if (result != CUDA_SUCCESS)
 		return result;
 	if (stream->capture != NULL)

@@ -8,6 +8,9 @@
 
 #include "allocation.h"
 
+/* Pools say that they reserve memory in steps of this; the device is asked only for what is used. */
+#define SIM_POOL_CHUNK (32ull << 20)
+
 struct sim_pool {
 	unsigned references; /* the handle, and every allocation */
 	int device;

@@ -114,10 +114,10 @@ static bool get_bytes(const struct sim_pool *pool, CUmemPool_attribute attribute
 		*ret_bytes = pool->release_threshold;
 		return true;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
-		*ret_bytes = pool->used_bytes + pool->kept_bytes;
+		*ret_bytes = sim_round_up(pool->used_bytes + pool->kept_bytes, SIM_POOL_CHUNK);
 		return true;
 	case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
-		*ret_bytes = pool->reserved_high;
+		*ret_bytes = sim_round_up(pool->reserved_high, SIM_POOL_CHUNK);
 		return true;
 	case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
 		*ret_bytes = pool->used_bytes;

@@ -50,8 +50,7 @@ static CUresult proc_address(const char *name, void **ret_address, int version, 
 	const struct entry *entry;
 	bool is_known = false;
 
-	if (name == NULL || ret_address == NULL || version < 2000 ||
-	    version > sim_config()->version ||
+	if (name == NULL || ret_address == NULL || version < 0 || version > sim_config()->version ||
 	    flags > CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (sim_breaks("entry_by_version"))
@@ -64,7 +63,8 @@ static CUresult proc_address(const char *name, void **ret_address, int version, 
 		*ret_status = entry != NULL ? CU_GET_PROC_ADDRESS_SUCCESS
 			      : is_known    ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
 					    : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
-	return entry != NULL ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+	/* The form with a status succeeds without an entry: the status alone tells. */
+	return entry != NULL || ret_status != NULL ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 SIM_API CUresult cuGetProcAddress_v2(const char *name, void **ret_address, int version,

@@ -101,7 +101,7 @@ static CUresult import_memory(CUmemGenericAllocationHandle *ret_handle, int fd,
 	if (ret_handle == NULL || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (sim_export_open(fd, SIM_EXPORT_MEMORY, &export, &memory_fd, &claim_fd) != 0)
-		return CUDA_ERROR_INVALID_VALUE;
+		return CUDA_ERROR_UNKNOWN;
 	result = properties_of(&export, &properties);
 	if (result == CUDA_SUCCESS)
 		result = sim_memory_adopt(SIM_MEMORY_IMPORTED, &properties, export.bytes,

@@ -60,7 +60,7 @@ static void run_first(struct sim_stream *stream)
 
 	while (!may_begin(work))
 		(void)pthread_cond_wait(&sim_core.progress, &sim_core.lock);
-	result = work->context->error;
+	result = sim_context_error(work->context);
 	if (action->run != NULL && (result == CUDA_SUCCESS || action->runs_after_error)) {
 		sim_core_unlock();
 		result = action->run(action);
@@ -68,7 +68,7 @@ static void run_first(struct sim_stream *stream)
 	}
 	if ((result == CUDA_ERROR_ILLEGAL_ADDRESS || result == CUDA_ERROR_LAUNCH_FAILED) &&
 	    !sim_breaks("fault_stays"))
-		work->context->error = result;
+		sim_core.devices[work->context->device].error = result;
 	work->result = result;
 	work->done_ns = sim_now_ns();
 	work->is_done = true;

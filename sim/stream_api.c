@@ -126,7 +126,7 @@ static CUresult query(CUstream handle)
 	if (result == CUDA_SUCCESS)
 		result = sim_capture_check_stream(stream);
 	if (result == CUDA_SUCCESS)
-		result = stream->context->error;
+		result = sim_context_error(stream->context);
 	if (result != CUDA_SUCCESS)
 		return result;
 	return sim_stream_is_idle(stream) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
@@ -150,7 +150,7 @@ static CUresult synchronize(CUstream handle)
 	context = stream->context;
 	if (!sim_breaks("stream_synchronize_waits"))
 		sim_stream_wait(stream);
-	return context->error;
+	return sim_context_error(context);
 }
 
 SIM_API CUresult cuStreamSynchronize(CUstream stream)
@@ -196,8 +196,11 @@ SIM_API CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned int 
 static CUresult run_host(const struct sim_action *action)
 {
 	const struct sim_host_call *call = &action->host;
-	CUresult status = action->context->error;
+	CUresult status;
 
+	sim_core_lock();
+	status = sim_context_error(action->context);
+	sim_core_unlock();
 	if (sim_breaks("callback_gets_status"))
 		status = CUDA_ERROR_UNKNOWN;
 	sim_core_set_host_function(!sim_breaks("host_function_has_no_cuda"));

@@ -60,7 +60,7 @@ static CUresult submit(CUstream handle, CUresult (*run)(const struct sim_action 
 		return result;
 	if ((value.flags & ~allowed_flags) != 0 || value.address % value.bytes != 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = sim_access_check(value.address, value.bytes);
+	result = sim_access_check(stream->context, value.address, value.bytes, run == run_write);
 	if (result != CUDA_SUCCESS)
 		return result;
 	action.context = stream->context;

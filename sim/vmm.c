@@ -64,7 +64,9 @@ CUresult sim_vmm_check_properties(const CUmemAllocationProp *properties,
 	if (properties == NULL || properties->type != CU_MEM_ALLOCATION_TYPE_PINNED)
 		return CUDA_ERROR_INVALID_VALUE;
 	location = properties->location;
-	if (location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT)
+	if (location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT ||
+	    (location.type == CU_MEM_LOCATION_TYPE_HOST &&
+	     properties->requestedHandleTypes == CU_MEM_HANDLE_TYPE_NONE))
 		location = (CUmemLocation){.type = CU_MEM_LOCATION_TYPE_HOST_NUMA, .id = NODE};
 	if (location.type == CU_MEM_LOCATION_TYPE_DEVICE && !sim_device_valid(location.id))
 		return CUDA_ERROR_INVALID_DEVICE;
@@ -74,7 +76,7 @@ CUresult sim_vmm_check_properties(const CUmemAllocationProp *properties,
 	    location.type != CU_MEM_LOCATION_TYPE_HOST_NUMA)
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((properties->requestedHandleTypes & CU_MEM_HANDLE_TYPE_FABRIC) != 0)
-		return CUDA_ERROR_NOT_SUPPORTED;
+		return CUDA_ERROR_NOT_PERMITTED; /* as where no fabric manager runs */
 	if ((properties->requestedHandleTypes &
 	     ~(unsigned int)CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
@@ -234,6 +236,9 @@ static CUresult map(CUdeviceptr address, size_t bytes, size_t offset,
 		return CUDA_ERROR_INVALID_VALUE;
 	if (offset > memory->bytes || bytes > memory->bytes - offset)
 		return CUDA_ERROR_INVALID_VALUE;
+	/* A part of the memory cannot be mapped. */
+	if (offset != 0 || bytes != memory->bytes)
+		return CUDA_ERROR_NOT_SUPPORTED;
 	if (reservation == NULL || !reservation->is_application)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (sim_breaks("mapped_twice") && is_mapped(memory))
@@ -285,7 +290,7 @@ static CUresult check_access(const CUmemAccessDesc *access)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (access->location.type == CU_MEM_LOCATION_TYPE_DEVICE)
 		return sim_device_valid(access->location.id) ? CUDA_SUCCESS
-							     : CUDA_ERROR_INVALID_DEVICE;
+							     : CUDA_ERROR_INVALID_VALUE;
 	return is_host(&access->location) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -321,7 +326,7 @@ static CUresult set_access(CUdeviceptr address, size_t bytes, const CUmemAccessD
 			result = CUDA_ERROR_INVALID_VALUE;
 		for (size_t k = 0; k < count; k++)
 			if (is_host(&accesses[k].location) && range->memory->device >= 0)
-				result = CUDA_ERROR_INVALID_VALUE;
+				result = CUDA_ERROR_NOT_SUPPORTED;
 	}
 	for (size_t i = 0; i < range_count * count && result == CUDA_SUCCESS; i++)
 		result = grant(sim_address_range_at(first + i / count), &accesses[i % count]);
