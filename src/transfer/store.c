@@ -131,6 +131,23 @@ static int store_choose(const struct stasis_transfer_extent *extent,
 		extent->stripe_names[0] ? extent->stripe_names[0] : extent->name, ret_store, err);
 }
 
+/* Host memory that was reserved ahead is there: nothing is opened that could fail. */
+static bool open_is_faulty(const struct stasis_transfer_extent *extent, struct stasis_error *err)
+{
+	int code = 0;
+
+	if (extent->memory)
+		return false;
+	do {
+		code = stasis_fault_point("transfer_open");
+	} while (code == EINTR);
+	if (!code)
+		return false;
+	(void)stasis_fail_code(err, STASIS_REFUSED, code, "open the files of extent '%s'",
+			       extent->name);
+	return true;
+}
+
 int stasis_transfer_files_open(struct stasis_transfer_file_set *files,
 			       const struct stasis_transfer_extent *extent,
 			       enum stasis_transfer_store forced, bool is_saving,
@@ -139,10 +156,8 @@ int stasis_transfer_files_open(struct stasis_transfer_file_set *files,
 	enum stasis_transfer_store store = STASIS_TRANSFER_STORE_AUTO;
 
 	memset(files, 0, sizeof(*files));
-	errno = stasis_fault_point("transfer_open");
-	if (errno)
-		return stasis_fail_errno(err, STASIS_REFUSED, "open the files of extent '%s'",
-					 extent->name);
+	if (open_is_faulty(extent, err))
+		return -1;
 	if (store_choose(extent, forced, &store, err) != 0)
 		return -1;
 	files->store = store;
