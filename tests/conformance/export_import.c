@@ -122,7 +122,7 @@ static void descriptor_lets_go(void)
 	fd = t_export(vmm.handle);
 	t_vmm_release(&vmm);
 	T_SYS(close(fd));
-	T_TRUE(t_free_bytes() >= before - 2 * T_BLOCK_BYTES);
+	T_TRUE(t_free_bytes() >= before - T_SLACK_BYTES);
 }
 
 /* The other process of the following: imports, checks seed 1, writes seed 2, says so, waits. */

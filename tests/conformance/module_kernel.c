@@ -104,6 +104,9 @@ static void kernel_parameters_are_copied(void)
 	parameters[0] = &address;
 	parameters[1] = &value;
 	parameters[2] = &count;
+	/* The first launch of a kernel may load it, and wait for that. */
+	T_OK(launch_fill(fill, address, 4, WORDS, stream));
+	T_OK(cuStreamSynchronize(stream));
 	t_gate_close(&gate, stream);
 	T_OK(launch(fill, 4, 256, stream, parameters));
 	value = 6;

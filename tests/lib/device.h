@@ -40,7 +40,8 @@ void *t_entry_or_null(const char *name, int version);
 CUdeviceptr t_alloc(size_t bytes);
 CUstream t_stream(unsigned int flags);
 
-/* Free bytes of the current device. */
+/* Free bytes of the current device. A driver keeps some memory for itself: look for more than the slack. */
+#define T_SLACK_BYTES (32 * T_MIB)
 size_t t_free_bytes(void);
 
 /* Properties of pinned device memory on device 0. */
