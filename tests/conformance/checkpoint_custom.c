@@ -101,6 +101,13 @@ static void finish(struct scene *scene)
 	free(scene->saved);
 }
 
+/* Gives a target up in the midst of an operation. */
+static void abandon(struct scene *scene)
+{
+	t_child_kill(&scene->target);
+	free(scene->saved);
+}
+
 static void custom_round_trip(void)
 {
 	struct scene scene = scene_start();
@@ -119,7 +126,7 @@ static void custom_is_begun_until_complete(void)
 	T_TRUE(t_state(scene.target.pid) != CU_PROCESS_STATE_CHECKPOINTED);
 	T_OK(scene.complete(scene.info->handle));
 	T_EQ(t_state(scene.target.pid), CU_PROCESS_STATE_CHECKPOINTED);
-	t_child_kill(&scene.target);
+	abandon(&scene);
 }
 
 static void custom_completes_once(void)
@@ -132,7 +139,7 @@ static void custom_completes_once(void)
 	save(&scene);
 	T_OK(scene.complete(handle));
 	T_REFUSED(scene.complete(handle));
-	t_child_kill(&scene.target);
+	abandon(&scene);
 }
 
 /* Holds memory on every device. */
@@ -261,7 +268,7 @@ static void custom_refuses_capture(void)
 	T_OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
 	T_IS(scene.complete(scene.info->handle), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
 	(void)cuStreamEndCapture(stream, &graph);
-	t_child_kill(&scene.target);
+	abandon(&scene);
 }
 
 static void custom_absent_is_native(void)
