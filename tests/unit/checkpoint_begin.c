@@ -212,6 +212,27 @@ static void target_killed_under_begin_is_lost(void **state)
 	assert_string_equal(fake.calls, "ProcessCheckpoint ");
 }
 
+static void target_that_dies_just_before_begin_is_not_begun_on(void **state)
+{
+	struct stasis_operation operation = STASIS_OPERATION_EMPTY;
+	struct stasis_error save = STASIS_ERROR_INIT;
+	struct stasis_error load = STASIS_ERROR_INIT;
+
+	(void)state;
+	fake.kills_call = "cuDevicePrimaryCtxRetain";
+	assert_refused(stasis_operation_begin(&operation, &target, &checkpoint_options, &save),
+		       &save, STASIS_LOST, "has ended");
+	assert_string_equal(fake.calls, "");
+	assert_int_equal(retained(), 0);
+	fixture_teardown(state);
+	setup(state);
+	fake.state = CHECKPOINTED;
+	fake.kills_call = "cuDevicePrimaryCtxRetain";
+	assert_refused(stasis_operation_begin(&operation, &target, &restore_options, &load), &load,
+		       STASIS_LOST, "has ended");
+	assert_string_equal(fake.calls, "");
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -222,6 +243,7 @@ int main(void)
 		OPERATION_TEST(contexts_are_retained_for_what_is_needed),
 		OPERATION_TEST(gpu_that_nobody_expected_is_retained_late),
 		OPERATION_TEST(needed_gpu_that_is_not_here_is_refused),
+		OPERATION_TEST(target_that_dies_just_before_begin_is_not_begun_on),
 		OPERATION_TEST(target_killed_under_begin_is_lost),
 	};
 

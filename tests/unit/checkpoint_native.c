@@ -260,6 +260,25 @@ static void target_that_dies_under_the_restore_is_lost(void **state)
 	assert_string_equal(fake.calls, "ProcessRestore ");
 }
 
+static void target_that_dies_just_before_a_call_is_not_called_on(void **state)
+{
+	static const CUprocessState before[] = {[LOCK] = RUNNING,
+						[CHECKPOINT] = LOCKED,
+						[RESTORE] = CHECKPOINTED,
+						[UNLOCK] = LOCKED};
+
+	for (enum step step = LOCK; step <= UNLOCK; step++) {
+		struct stasis_error err = STASIS_ERROR_INIT;
+
+		fixture_teardown(state);
+		fixture_setup(state);
+		fake.state = before[step];
+		fake.kills_call = "cuCheckpointProcessGetState";
+		assert_refused(step_do(step, &err), &err, STASIS_LOST, "has ended");
+		assert_string_equal(fake.calls, "");
+	}
+}
+
 static void restore_carries_its_pairs(void **state)
 {
 	struct stasis_gpu_pair pairs[] = {{fake_uuid(0), fake_uuid(1)},
@@ -316,6 +335,7 @@ int main(void)
 		FIXTURE_TEST(one_unanswered_question_is_asked_again),
 		FIXTURE_TEST(target_that_dies_under_the_call_is_lost),
 		FIXTURE_TEST(target_that_dies_under_the_restore_is_lost),
+		FIXTURE_TEST(target_that_dies_just_before_a_call_is_not_called_on),
 		FIXTURE_TEST(restore_carries_its_pairs),
 		FIXTURE_TEST(pairs_that_cannot_be_right_never_reach_the_driver),
 	};

@@ -31,6 +31,8 @@ static void checkpoint_goes_its_way(void **state)
 	assert_done(stasis_operation_complete(&operation, &err), &err);
 	assert_int_equal(operation.state, STASIS_OPERATION_COMPLETED);
 	assert_ptr_equal(fake.completed, HANDLE);
+	assert_null(operation.handle);
+	assert_null(operation.info);
 	assert_int_equal(fake.state, CU_PROCESS_STATE_CHECKPOINTED);
 	assert_string_equal(fake.calls, "ProcessCheckpoint OperationComplete ");
 	assert_int_equal(retained(), 0);

@@ -69,6 +69,8 @@ static bool ruled(const char *call, CUresult *ret_result, const struct fake_rule
 
 	*ret_result = CUDA_SUCCESS;
 	*ret_rule = NULL;
+	if (fake.kills_call && strcmp(fake.kills_call, call) == 0)
+		fake_target_kill();
 	for (int i = 0; i < fake.rule_count; i++) {
 		const struct fake_rule *rule = &fake.rules[i];
 

@@ -49,8 +49,9 @@ struct fake {
 	int vanish_passage; /* from this call of cuDeviceGetCount on, the last GPU is not there */
 	struct fake_gpu gpus[FAKE_GPUS_MAX];
 	CUprocessState state;
-	pid_t pid;  /* whom the calls must name */
-	bool kills; /* a checkpoint or restore kills the target */
+	pid_t pid;              /* whom the calls must name */
+	const char *kills_call; /* the target dies in each call of this name */
+	bool kills;             /* a checkpoint or restore kills the target */
 	int rule_count;
 	struct fake_rule rules[FAKE_RULES_MAX];
 	CUcheckpointCustomStorageInfo *info; /* what a begin hands out */
