@@ -12,7 +12,8 @@ refused() { # DIR TEXT
 
 mkdir there
 refused there "there"
-[ -d there ] && [ -z "$(ls -A there)" ] || fail "expected the folder to be left alone"
+[ -d there ] || fail "expected the folder to be left alone"
+[ -z "$(ls -A there)" ] || fail "expected the folder to be left empty"
 refused ./there/ "there"
 ln -s nowhere link
 refused link "link"

@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Helpers of the command line's tests. Sourced; the runner gives each test a folder of its own as the
 # present one, and a simulated machine. A check that fails says what it ran and what came of it.
 set -u
@@ -43,7 +44,9 @@ expect_no_error() {
 }
 
 expect_missing() {
-	[ ! -e "$1" ] && [ ! -L "$1" ] || fail "expected no '$1'"
+	if [ -e "$1" ] || [ -L "$1" ]; then
+		fail "expected no '$1'"
+	fi
 }
 
 expect_no_partial() {
