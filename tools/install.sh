@@ -11,8 +11,8 @@ case $prefix in
 /*) ;;
 *) die "PREFIX must be an absolute path, not '$prefix'" ;;
 esac
-"$ROOT/tools/build.sh" --quiet "$build" -Doptimization=2 -Ddebug=false --prefix="$prefix"
+"$ROOT/tools/build.sh" --quiet "$build" -Doptimization=2 -Ddebug=false --prefix="$prefix" --libdir=lib
 # an earlier configuration may have had another prefix
-meson configure "$build" --prefix="$prefix"
+meson configure "$build" --prefix="$prefix" --libdir=lib
 ninja -C "$build" >/dev/null
 DESTDIR=$destdir meson install -C "$build" --no-rebuild
