@@ -17,7 +17,7 @@ need readelf
 
 binaries() {
 	find "$BUILD" \( -name '*.p' -o -name meson-private -o -name meson-logs -o -path '*/tests/unit' \
-		-o -path '*/tests/fuzz' \) -prune -o -type f ! -name '*.o' ! -name '*.a' -print |
+		-o -path '*/tests/fuzz' -o -path '*/tests/sim' \) -prune -o -type f ! -name '*.o' ! -name '*.a' -print |
 		while IFS= read -r file; do
 			if [ "$(head -c 4 "$file" | tail -c 3)" = ELF ]; then
 				printf '%s\n' "${file#"$BUILD"/}"
@@ -52,9 +52,11 @@ done < <(binaries)
 	cp -P "$BUILD/$link" "$BUNDLE/build/$link"
 done
 
-grep -vE '^(unit|fuzz|abi|tools) ' "$BUILD/tests/tests.list" >"$BUNDLE/build/tests/tests.list" || true
+grep -E '^(conformance|gpu) ' "$BUILD/tests/tests.list" >"$BUNDLE/build/tests/tests.list"
 cp "$ROOT/tests/run" "$BUNDLE/tests/"
-"$ROOT/tools/sources" .sh .py | sed -n '/^tests\//p' | while IFS= read -r script; do
+mkdir -p "$BUNDLE/tests/cli"
+cp "$ROOT/tests/cli/lib.sh" "$BUNDLE/tests/cli/"
+"$ROOT/tools/sources" .sh .py | sed -n '/^tests\/gpu\//p' | while IFS= read -r script; do
 	mkdir -p "$BUNDLE/$(dirname "$script")"
 	cp "$ROOT/$script" "$BUNDLE/$script"
 done
