@@ -5,10 +5,10 @@
  * The file side: stripe files or host memory behind one small interface. A store moves whole, aligned runs of
  * bytes and knows nothing of chunks, digests or devices. What each is for:
  *
- *     stripes   memory file systems without fallocate, and whoever forces it: pread and pwrite; each file's
- *               writers take turns on its inode, so that several files are needed for speed
- *     mapping   tmpfs, hugetlbfs: saves by memcpy into a shared mapping. Space is allocated before a page is
- *               touched, so that a full file system is an error and not SIGBUS; loads by pread
+ *     stripes   tmpfs and other memory file systems: pread and pwrite; the writers of a file take turns on its
+ *               inode, so that several files are needed for speed
+ *     mapping   tmpfs, where it is asked for: saves by memcpy into a shared mapping. Space is allocated before a
+ *               page is touched, so that a full file system is an error and not SIGBUS; loads by pread
  *     direct    block-backed file systems that say so: O_DIRECT
  *     plain     all other file systems, over the network or in user space: pread and pwrite
  *     memory    the memfd of struct stasis_transfer_memory: memcpy

@@ -18,8 +18,8 @@
  *     stasis_transfer_sync(extents, extent_count, &watch, &result, err);
  *     stasis_transfer_free(engine);
  *
- * The copies run on streams of the engine's own and are complete when run returns; whatever the caller has
- * enqueued on other streams before or after is the caller's to order.
+ * The copies run on streams of the engine's own, which wait for no other stream, and are complete when run
+ * returns: what the caller enqueued elsewhere before (a cuMemsetD8, too) must be complete when run is called.
  */
 
 #include <stdatomic.h>

@@ -357,7 +357,7 @@ static void stores_have_names(void **state)
 	assert_false(stasis_transfer_store_parse("direct ", &store));
 	/* tmpfs takes O_DIRECT without meaning it. */
 	assert_done(stasis_transfer_store_detect(fd, "x", &store, &err), &err);
-	assert_int_equal(store, STASIS_TRANSFER_STORE_MAPPING);
+	assert_int_equal(store, STASIS_TRANSFER_STORE_STRIPES);
 }
 
 static void reserves_are_enough_and_no_more(void **state)
