@@ -95,23 +95,6 @@ static bool socket_address(const char *name, struct sockaddr_un *ret_address, in
 	return true;
 }
 
-int sim_peer_listen(void)
-{
-	char name[NAME_BYTES];
-	struct sockaddr_un address;
-	CLEANUP(fd) int dir_fd = -1;
-	CLEANUP(fd) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	sim_peer_name(name, sizeof(name));
-	if (fd < 0 || !socket_address(name, &address, &dir_fd))
-		return -1;
-	(void)unlink(address.sun_path);
-	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
-	    chmod(address.sun_path, 0600) != 0 || listen(fd, BACKLOG) != 0)
-		return -1;
-	return fd_steal(&fd);
-}
-
 /* A descriptor, or -1 with errno. A stale socket refuses. */
 static int connect_name(const char *name, pid_t pid)
 {
@@ -134,6 +117,53 @@ static int connect_name(const char *name, pid_t pid)
 	return fd_steal(&fd);
 }
 
+/* The next name in a directory that no other thread reads; NULL at its end. */
+static const char *next_name(DIR *dir)
+{
+	const struct dirent *entry = readdir(dir); /* NOLINT(concurrency-mt-unsafe) */
+
+	return entry ? entry->d_name : NULL;
+}
+
+/* What processes that were killed have left; nobody listens there, and nobody with that pid lives. */
+static void sweep(void)
+{
+	DIR *dir = opendir(sim_config()->dir);
+
+	if (dir == NULL)
+		return;
+	for (const char *name = next_name(dir); name != NULL; name = next_name(dir)) {
+		long pid = strncmp(name, "p-", 2) == 0 ? strtol(name + 2, NULL, 10) : 0;
+		int fd;
+
+		if (pid <= 0 || kill((pid_t)pid, 0) == 0 || errno != ESRCH)
+			continue;
+		fd = connect_name(name, (pid_t)pid);
+		if (fd < 0 && errno == ECONNREFUSED)
+			(void)unlinkat(dirfd(dir), name, 0);
+		cleanup_fd(&fd);
+	}
+	(void)closedir(dir);
+}
+
+int sim_peer_listen(void)
+{
+	char name[NAME_BYTES];
+	struct sockaddr_un address;
+	CLEANUP(fd) int dir_fd = -1;
+	CLEANUP(fd) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	sweep();
+	sim_peer_name(name, sizeof(name));
+	if (fd < 0 || !socket_address(name, &address, &dir_fd))
+		return -1;
+	(void)unlink(address.sun_path);
+	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) != 0 ||
+	    chmod(address.sun_path, 0600) != 0 || listen(fd, BACKLOG) != 0)
+		return -1;
+	return fd_steal(&fd);
+}
+
 /* Any socket of that pid: after CRIU the start time in its name is not the process's any more. */
 static int connect_any(pid_t pid)
 {
@@ -145,11 +175,10 @@ static int connect_any(pid_t pid)
 	if (dir == NULL)
 		return -1;
 	(void)snprintf(prefix, sizeof(prefix), "p-%d-", (int)pid);
-	/* NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread reads this stream */
-	for (struct dirent *entry = readdir(dir); entry != NULL && fd < 0; entry = readdir(dir)) {
-		if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0)
+	for (const char *name = next_name(dir); name != NULL && fd < 0; name = next_name(dir)) {
+		if (strncmp(name, prefix, strlen(prefix)) != 0)
 			continue;
-		fd = connect_name(entry->d_name, pid);
+		fd = connect_name(name, pid);
 		if (fd < 0)
 			failure = errno;
 	}

@@ -177,6 +177,23 @@ static void forked(void)
 	T_IS(cuCheckpointProcessGetState(child, &state), CUDA_ERROR_NOT_INITIALIZED);
 }
 
+/* The next process to start takes away what a killed one left. */
+static void swept(void)
+{
+	struct t_child first = t_child_start(t_load_run, &load);
+	struct t_child second;
+	char path[600];
+
+	t_hear(first.fd, 'R');
+	find_socket(first.pid, path, sizeof(path));
+	t_child_kill(&first);
+	T_SYS(access(path, F_OK));
+	second = t_child_start(t_load_run, &load);
+	t_hear(second.fd, 'R');
+	T_EQ(access(path, F_OK), -1);
+	t_child_join(&second);
+}
+
 /* A folder whose name leaves no room for a socket's address. */
 static void run_deep(int fd, void *argument)
 {
@@ -213,6 +230,7 @@ int main(void)
 	modes(pid);
 	threads(pid);
 	forked();
+	swept();
 	t_child_join(&child);
 	T_IS(cuCheckpointProcessGetState(pid, &state), CUDA_ERROR_OPERATING_SYSTEM);
 	return 0;
