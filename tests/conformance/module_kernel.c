@@ -160,7 +160,7 @@ static void kernel_spins(void)
 	T_OK(launch(spin, 1, 1, stream, parameters));
 	t_task_start(&task, synchronize_stream, stream);
 	T_TRUE(!t_task_returns_within(&task, T_BLOCK_MS));
-	*flag = 1;
+	__atomic_store_n(flag, 1, __ATOMIC_SEQ_CST);
 	T_OK(t_task_join(&task));
 }
 

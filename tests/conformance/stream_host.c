@@ -140,9 +140,9 @@ static void wait_value(void)
 	T_OK(cuStreamWriteValue32_v2(stream, address + 4, 9, 0));
 	t_task_start(&task, synchronize_stream, stream);
 	T_TRUE(!t_task_returns_within(&task, T_BLOCK_MS));
-	words[0] = 2;
+	__atomic_store_n(&words[0], 2, __ATOMIC_SEQ_CST);
 	T_TRUE(!t_task_returns_within(&task, T_BLOCK_MS));
-	words[0] = 4;
+	__atomic_store_n(&words[0], 4, __ATOMIC_SEQ_CST);
 	T_OK(t_task_join(&task));
 	T_EQ(words[1], 9);
 }
