@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# shellcheck shell=bash
 # Helpers of the command line's tests. Sourced; the runner gives each test a folder of its own as the
 # present one, and a simulated machine. A check that fails says what it ran and what came of it.
 set -u
