@@ -117,9 +117,13 @@ int stasis_transfer_file_cut(struct stasis_transfer_file *file, uint64_t bytes)
 {
 	int code = stasis_fault_point("transfer_truncate");
 
-	if (code)
+	if (code && code != EINTR)
 		return code;
-	return ftruncate(file->fd, (off_t)bytes) == 0 ? 0 : errno;
+	while (ftruncate(file->fd, (off_t)bytes) != 0) {
+		if (errno != EINTR)
+			return errno;
+	}
+	return 0;
 }
 
 static int plain_open(struct stasis_transfer_file *file, uint64_t reserve_bytes,

@@ -83,17 +83,18 @@ static void mapping_close(struct stasis_transfer_file *file)
 	file->mapped_bytes = 0;
 }
 
-static int mapping_allocate(struct stasis_transfer_file *file, size_t bytes, uint64_t offset)
+/* fallocate that goes on where it was interrupted. */
+static int space_allocate(const char *point, int fd, uint64_t offset, uint64_t bytes)
 {
-	int code = stasis_fault_point("transfer_allocate");
+	int code = stasis_fault_point(point);
 
-	while (!code) {
-		if (fallocate(file->fd, 0, (off_t)offset, (off_t)bytes) == 0)
-			return 0;
+	if (code && code != EINTR)
+		return code;
+	while (fallocate(fd, 0, (off_t)offset, (off_t)bytes) != 0) {
 		if (errno != EINTR)
 			return errno;
 	}
-	return code;
+	return 0;
 }
 
 /*
@@ -114,7 +115,7 @@ static int mapping_populate(uint8_t *base, size_t bytes)
 static int mapping_write(struct stasis_transfer_file *file, const uint8_t *buffer, size_t bytes,
 			 uint64_t offset, const atomic_bool *stop)
 {
-	int code = mapping_allocate(file, bytes, offset);
+	int code = space_allocate("transfer_allocate", file->fd, offset, bytes);
 
 	if (code)
 		return code;
@@ -199,19 +200,6 @@ static bool memory_available(uint64_t *ret_bytes)
 	return true;
 }
 
-static int memory_reserve(int fd, uint64_t bytes)
-{
-	int code = stasis_fault_point("transfer_reserve");
-
-	while (!code) {
-		if (fallocate(fd, 0, 0, (off_t)bytes) == 0)
-			return 0;
-		if (errno != EINTR)
-			return errno;
-	}
-	return code;
-}
-
 int stasis_transfer_memory_open(uint64_t bytes, struct stasis_transfer_memory *ret_memory,
 				struct stasis_error *err)
 {
@@ -232,7 +220,7 @@ int stasis_transfer_memory_open(uint64_t bytes, struct stasis_transfer_memory *r
 			stasis_format_bytes(available, available_text, sizeof(available_text)));
 	if (fd < 0)
 		return stasis_fail_errno(err, STASIS_REFUSED, "reserve %s of host memory", text);
-	code = memory_reserve(fd, bytes);
+	code = space_allocate("transfer_reserve", fd, 0, bytes);
 	if (code)
 		return stasis_fail_code(err, STASIS_REFUSED, code, "reserve %s of host memory",
 					text);

@@ -338,6 +338,8 @@ static void other_file_calls_fail_by_name(void **state)
 	planned_run("transfer_allocate:1=ENOSPC", save_fails, &mapping);
 	planned_run("transfer_allocate:16=ENOSPC", save_fails, &mapping);
 	planned_run("transfer_allocate:31=ENOSPC", save_fails, &mapping);
+	planned_run("transfer_truncate:2=EINTR", round_trip_survives, &plain);
+	planned_run("transfer_allocate:16=EINTR", round_trip_survives, &mapping);
 	planned_run("transfer_sync:1=EIO", sync_fails, &plain);
 	planned_run("transfer_sync:2=EIO", sync_fails, &plain);
 	planned_run("transfer_sync:3=EIO", sync_fails, &plain);
