@@ -93,18 +93,18 @@ seconds() {
 }
 
 tell_capture() {
-	tell "a program filled $(size "${value[application_bytes]}") of device memory with a pattern" "process ${value[workload_pid]%% *}"
-	if [ "${value[store]}" = custom ]; then
-		tell "its GPU work was held back; the driver let go of $(size "${value[extent_bytes]}")" "${value[extent.0.uuid]}"
-		tell "every byte was written, digested and made durable; the image was published" "$(seconds "${value[checkpoint_seconds]}")"
+	tell "a program filled $(size "${value[application_bytes]:-0}") of device memory with a pattern" "process ${value[workload_pid]:-unknown}"
+	if [ "${value[store]:-?}" = custom ]; then
+		tell "its GPU work was held back; the driver let go of $(size "${value[extent_bytes]:-0}")" "${value[extent.0.uuid]:-}"
+		tell "every byte was written, digested and made durable; the image was published" "$(seconds "${value[checkpoint_seconds]:-0}")"
 	else
-		tell "its GPU work was held back; the driver moved its memory to the host" "$(seconds "${value[checkpoint_seconds]}")"
+		tell "its GPU work was held back; the driver moved its memory to the host" "$(seconds "${value[checkpoint_seconds]:-0}")"
 	fi
 }
 
 # What acts 2 and 3 share with the first one, in a line.
 tell_capture_again() {
-	tell "captured as before: $(size "${value[extent_bytes]}") in files, image published" "$(seconds "${value[checkpoint_seconds]}")"
+	tell "captured as before: $(size "${value[extent_bytes]:-0}") in files, image published" "$(seconds "${value[checkpoint_seconds]:-0}")"
 }
 
 quote_refusal() {
@@ -113,7 +113,7 @@ quote_refusal() {
 
 tell_proof() {
 	must post_restore_operation passed
-	must application_bytes_verified "${value[application_bytes]}"
+	must application_bytes_verified "${value[application_bytes]:-?}"
 	tell "it compared all ${value[application_bytes_verified]} bytes and used the device again"
 }
 
@@ -125,16 +125,16 @@ act '1  Round trip' \
 round_trip image
 must roundtrip passed
 if [ "$where" = GPU ]; then
-	printf '    %s, CUDA %s, store %s\n' "${value[device_name]:-GPU}" "${value[cuda_version]:-?}" "${value[store]}"
+	printf '    %s, CUDA %s, store %s\n' "${value[device_name]:-GPU}" "${value[cuda_version]:-?}" "${value[store]:-?}"
 else
 	printf '    simulated driver, CUDA %s: %s\n' "${value[cuda_version]:-?}" "${value[driver_why]:-named in STASIS_LIBCUDA}"
 fi
 tell_capture
-tell "the memory was back in place and the program ran on" "$(seconds "${value[restore_seconds]}")"
+tell "the memory was back in place and the program ran on" "$(seconds "${value[restore_seconds]:-0}")"
 tell_proof
-tell "the driver's word: ${value[states]}"
+tell "the driver's word: ${value[states]:-?}"
 
-if [ "${value[store]}" != custom ]; then
+if [ "${value[store]:-?}" != custom ]; then
 	printf '\n    %s\n' "This driver has no CustomStorage, so its own store moved the bytes and there are no" \
 		"files to damage. What follows runs on the simulated driver."
 	[ -e "$simulator" ] || die "the simulated driver '$simulator' is not there"
@@ -148,10 +148,10 @@ round_trip truncated --store custom --truncate-before-restore
 must corruption_check passed
 must damage truncated
 tell_capture_again
-tell "${value[damage_file]} lost its last byte: $((value[damage_file_bytes] - 1)) of ${value[damage_file_bytes]} are left"
-tell "refused, by ${value[damage_found_by]}"
+tell "${value[damage_file]:-?} lost its last byte: $((value[damage_file_bytes] - 1)) of ${value[damage_file_bytes]} are left"
+tell "refused, by ${value[damage_found_by]:-?}"
 quote_refusal
-tell "the program lost nothing: with the byte put back it was restored" "$(seconds "${value[restore_seconds]}")"
+tell "the program lost nothing: with the byte put back it was restored" "$(seconds "${value[restore_seconds]:-0}")"
 tell_proof
 
 act '3  One byte is wrong' \
@@ -160,13 +160,13 @@ act '3  One byte is wrong' \
 round_trip corrupted --store custom --corrupt-before-restore
 must corruption_check passed
 must damage corrupted
-[ "${value[found_file]:-}" = "${value[damage_file]}" ] || give_up "damage in ${value[damage_file]} was found in ${value[found_file]:-no file}"
+[ "${value[found_file]:-}" = "${value[damage_file]:-?}" ] || give_up "damage in ${value[damage_file]:-?} was found in ${value[found_file]:-no file}"
 [ "${value[found_chunk]:-}" = "${value[damage_chunk]}" ] || give_up "damage in chunk ${value[damage_chunk]} was found in chunk ${value[found_chunk]:-none}"
 tell_capture_again
-tell "${value[damage_file]} was changed at byte ${value[damage_offset]}, size kept"
-tell "found by ${value[damage_found_by]}: file, chunk ${value[found_chunk]} and offset ${value[found_chunk_offset]}"
+tell "${value[damage_file]:-?} was changed at byte ${value[damage_offset]:-?}, size kept"
+tell "found by ${value[damage_found_by]:-?}: file, chunk ${value[found_chunk]} and offset ${value[found_chunk_offset]:-?}"
 quote_refusal
-tell "the program lost nothing: with the byte put right it was restored" "$(seconds "${value[restore_seconds]}")"
+tell "the program lost nothing: with the byte put right it was restored" "$(seconds "${value[restore_seconds]:-0}")"
 tell_proof
 
 printf '\n%s%sAll three held.%s' "$bold" "$green" "$plain"
