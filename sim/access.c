@@ -113,8 +113,12 @@ void sim_access_end(struct sim_piece *piece)
 	piece->memory = NULL;
 }
 
-/* Flags that a program polls are seen whole. */
-static void move_at_once(void *to, const void *from, uint64_t bytes)
+/*
+ * Flags that a program polls are seen whole. To a race detector a GPU is no thread: what a program and
+ * the device do to one word (spin flags, wait values) is for the program to order.
+ */
+__attribute__((no_sanitize("thread"))) static void move_at_once(void *to, const void *from,
+								uint64_t bytes)
 {
 	uintptr_t both = (uintptr_t)to | (uintptr_t)from;
 
