@@ -194,7 +194,7 @@ CUresult sim_capture_record_event(struct sim_stream *stream, struct sim_event *e
 	if (nodes == NULL)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (count > 0)
-		memcpy(nodes, stream->capture_ends, count * sizeof(*nodes));
+		memcpy(nodes, stream->capture_ends, count * sizeof(struct sim_graph_node *));
 	sim_event_forget_capture(event);
 	event->capture_id = stream->capture->id;
 	event->nodes = nodes;

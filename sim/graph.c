@@ -71,7 +71,8 @@ CUresult sim_graph_add(struct sim_graph *graph, const struct sim_action *action,
 		       struct sim_graph_node **ret_node)
 {
 	struct sim_graph_node *node = calloc(1, sizeof(*node));
-	struct sim_graph_node **copy = calloc(dependency_count + 1, sizeof(*copy));
+	struct sim_graph_node **copy =
+		calloc(dependency_count + 1, sizeof(struct sim_graph_node *));
 
 	if (node == NULL || copy == NULL || !node_link(graph, node)) {
 		free(copy);
@@ -79,7 +80,7 @@ CUresult sim_graph_add(struct sim_graph *graph, const struct sim_action *action,
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	}
 	if (dependency_count > 0)
-		memcpy(copy, dependencies, dependency_count * sizeof(*copy));
+		memcpy(copy, dependencies, dependency_count * sizeof(struct sim_graph_node *));
 	node->graph = graph;
 	node->action = *action;
 	node->dependencies = copy;
