@@ -44,7 +44,6 @@
 	X(copy_from_nowhere, cuMemcpyDtoH, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
 	X(peer_copy, cuMemcpyPeer, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE) \
 	X(entry_before_init, cuGetProcAddress, CUDA_SUCCESS, CUDA_ERROR_NOT_INITIALIZED) \
-	X(entry_without_output, cuGetProcAddress, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
 	X(entry_of_plain_name, cuDeviceTotalMem, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE) \
 	X(create_steps, cuMemCreate, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
 	X(create_flags, cuMemCreate, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \

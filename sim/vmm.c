@@ -234,9 +234,7 @@ static CUresult map(CUdeviceptr address, size_t bytes, size_t offset,
 	if (flags != 0 || bytes == 0 || bytes % SIM_GRANULARITY != 0 ||
 	    address % SIM_GRANULARITY != 0 || offset % SIM_GRANULARITY != 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	if (offset > memory->bytes || bytes > memory->bytes - offset)
-		return CUDA_ERROR_INVALID_VALUE;
-	/* A part of the memory cannot be mapped. */
+	/* All of the memory is mapped, neither a part of it nor more (measured on driver 580). */
 	if (offset != 0 || bytes != memory->bytes)
 		return CUDA_ERROR_NOT_SUPPORTED;
 	if (reservation == NULL || !reservation->is_application)

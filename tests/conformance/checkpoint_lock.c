@@ -1,6 +1,7 @@
 /*
  * Description: what a locked process waits for, and which of its calls wait.
  */
+#include <stdio.h>
 #include <unistd.h>
 
 #include "behaviour.h"
@@ -63,7 +64,7 @@ static void make_objects(void)
 static void call_while_locked(int fd, CUresult (*const *calls)(void), size_t count, int ms)
 {
 	struct held_call held[CALLS_MAX];
-	size_t returned = 0;
+	unsigned int returned = 0; /* a bit a call */
 	char letter;
 
 	make_objects();
@@ -75,15 +76,17 @@ static void call_while_locked(int fd, CUresult (*const *calls)(void), size_t cou
 		held_go(&held[i]);
 	for (size_t i = 0; i < count; i++) {
 		if (t_task_returns_within(&held[i].task, ms))
-			returned++;
+			returned |= 1u << i;
 		else
 			ms = 0; /* the others have had as long */
 	}
 	letter = 's';
-	if (returned == count)
+	if (returned == (1u << count) - 1)
 		letter = 'p';
 	else if (returned == 0)
 		letter = 'b';
+	else
+		(void)fprintf(stderr, "calls that returned, a bit each: 0x%x\n", returned);
 	t_say(fd, letter);
 	t_hear(fd, 'u');
 	for (size_t i = 0; i < count; i++)
@@ -101,7 +104,7 @@ static CUresult call_event_create(void)
 {
 	CUevent event = NULL;
 
-	return cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+	return cuEventCreate(&event, CU_EVENT_DEFAULT);
 }
 
 static CUresult call_address_range(void)
@@ -109,7 +112,7 @@ static CUresult call_address_range(void)
 	CUdeviceptr base = 0;
 	size_t bytes = 0;
 
-	return cuMemGetAddressRange_v2(&base, &bytes, objects.native);
+	return cuMemGetAddressRange_v2(&base, &bytes, objects.mapped);
 }
 
 static CUresult call_get_info(void)

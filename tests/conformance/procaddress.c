@@ -66,15 +66,6 @@ static void entry_of_plain_name(void)
 	T_EQ(plain, wide);
 }
 
-static void entry_without_output(void)
-{
-	CUdriverProcAddressQueryResult status;
-
-	t_init_only();
-	T_IS(cuGetProcAddress_v2("cuInit", NULL, 12000, CU_GET_PROC_ADDRESS_DEFAULT, &status),
-	     CUDA_ERROR_INVALID_VALUE);
-}
-
 static void custom_storage_follows_version(void)
 {
 	int version = 0;
@@ -110,8 +101,6 @@ static const struct t_behaviour behaviours[] = {
 	 entry_by_version},
 	{"entry_of_plain_name", T_DOCUMENTED, "a plain name gives the 64-bit form",
 	 entry_of_plain_name},
-	{"entry_without_output", T_DOCUMENTED, "an output that is NULL is INVALID_VALUE",
-	 entry_without_output},
 	{"custom_storage_follows_version", T_DOCUMENTED,
 	 "cuCheckpointOperationComplete is there from CUDA 13.4 on, and not before",
 	 custom_storage_follows_version},
