@@ -122,11 +122,9 @@ static bool program_find(const char *name, char *path, size_t path_bytes)
 
 static void criu_diagnose(const struct diagnosis *diagnosis)
 {
-	char path[4352];
+	char path[STASIS_LIB_PATH_BYTES];
 
-	if (program_find("criu", path, sizeof(path)) ||
-	    (access(".deps/criu/criu", X_OK) == 0 &&
-	     snprintf(path, sizeof(path), ".deps/criu/criu") > 0))
+	if (program_find("criu", path, sizeof(path)) || stasis_lib_criu_path(path))
 		stasis_lib_event(diagnosis->sink, "criu", "%s", path);
 	else
 		stasis_lib_event(diagnosis->sink, "criu",

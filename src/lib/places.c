@@ -23,6 +23,11 @@ static const char *const simulator_places[] = {
 	"sim/libcuda.so.1",
 };
 
+static const char *const criu_places[] = {
+	"../../../.deps/criu/bin/criu",
+	"../libexec/stasis/criu/bin/criu",
+};
+
 /* The folder of the running program, without the last '/'; false: unknown. */
 static bool program_folder(char folder[STASIS_LIB_PATH_BYTES])
 {
@@ -80,4 +85,9 @@ bool stasis_lib_simulator_path(char ret_path[STASIS_LIB_PATH_BYTES])
 		return false;
 	(void)snprintf(ret_path, STASIS_LIB_PATH_BYTES, "%s", STASIS_SIMULATOR_INSTALLED);
 	return true;
+}
+
+bool stasis_lib_criu_path(char ret_path[STASIS_LIB_PATH_BYTES])
+{
+	return place_find(criu_places, ARRAY_COUNT(criu_places), X_OK, ret_path);
 }

@@ -20,4 +20,7 @@ NODISCARD int stasis_lib_workload_path(char ret_path[STASIS_LIB_PATH_BYTES],
 /* The simulated driver; false: it is not there. */
 NODISCARD bool stasis_lib_simulator_path(char ret_path[STASIS_LIB_PATH_BYTES]);
 
+/* The CRIU that was unpacked beside the project; false: it is not there. */
+NODISCARD bool stasis_lib_criu_path(char ret_path[STASIS_LIB_PATH_BYTES]);
+
 #endif
