@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cleanup.h"
+
 /* Relative to the folder of the running program: build folder, installed or copied tree. */
 static const char *const workload_places[] = {
 	"../workload/stasis-workload",
@@ -90,4 +92,55 @@ bool stasis_lib_simulator_path(char ret_path[STASIS_LIB_PATH_BYTES])
 bool stasis_lib_criu_path(char ret_path[STASIS_LIB_PATH_BYTES])
 {
 	return place_find(criu_places, ARRAY_COUNT(criu_places), X_OK, ret_path);
+}
+
+/* A machine with an NVIDIA GPU has one of these, a container that may use it too. */
+static const char *const device_nodes[] = {
+	"/dev/nvidiactl",
+	"/dev/dxg",
+	"/dev/nvhost-gpu",
+};
+
+static bool machine_has_gpu(void)
+{
+	for (size_t i = 0; i < ARRAY_COUNT(device_nodes); i++) {
+		if (access(device_nodes[i], F_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
+static bool path_is_simulator(const char *path)
+{
+	char simulator[STASIS_LIB_PATH_BYTES];
+	CLEANUP(free) char *resolved = realpath(path, NULL);
+
+	return resolved && stasis_lib_simulator_path(simulator) && strcmp(resolved, simulator) == 0;
+}
+
+int stasis_lib_driver_choose(const struct stasis_lib_sink *sink, struct stasis_driver *ret_driver,
+			     bool *ret_is_simulated, struct stasis_error *err)
+{
+	const char *named = secure_getenv("STASIS_LIBCUDA");
+	struct stasis_error cause = STASIS_ERROR_INIT;
+	char simulator[STASIS_LIB_PATH_BYTES];
+
+	*ret_is_simulated = false;
+	if (named && *named) {
+		*ret_is_simulated = path_is_simulator(named);
+		return stasis_driver_open(named, ret_driver, err);
+	}
+	if (!machine_has_gpu())
+		(void)stasis_fail(&cause, STASIS_REFUSED, "this machine has no NVIDIA GPU");
+	else if (stasis_driver_open(NULL, ret_driver, &cause) == 0)
+		return 0;
+	if (!stasis_lib_simulator_path(simulator)) {
+		stasis_error_append(&cause,
+				    ", and the simulated driver is not beside this program");
+		stasis_error_take(err, &cause);
+		return -1;
+	}
+	stasis_lib_event(sink, "driver_why", "%s; using the simulated driver", cause.text);
+	*ret_is_simulated = true;
+	return stasis_driver_open(simulator, ret_driver, err);
 }

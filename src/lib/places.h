@@ -10,6 +10,8 @@
 
 #include "base/compiler.h"
 #include "base/error.h"
+#include "driver/driver.h"
+#include "lib/library.h"
 
 #define STASIS_LIB_PATH_BYTES 4096
 
@@ -22,5 +24,13 @@ NODISCARD bool stasis_lib_simulator_path(char ret_path[STASIS_LIB_PATH_BYTES]);
 
 /* The CRIU that was unpacked beside the project; false: it is not there. */
 NODISCARD bool stasis_lib_criu_path(char ret_path[STASIS_LIB_PATH_BYTES]);
+
+/*
+ * The driver that STASIS_LIBCUDA names; else this machine's, if it has a GPU; else the simulated one, and an
+ * event says why. The table is filled; the driver is not initialised.
+ */
+NODISCARD int stasis_lib_driver_choose(const struct stasis_lib_sink *sink,
+				       struct stasis_driver *ret_driver, bool *ret_is_simulated,
+				       struct stasis_error *err);
 
 #endif

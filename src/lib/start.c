@@ -15,59 +15,6 @@
 #include "lib/places.h"
 #include "lib/round.h"
 
-/* A machine with an NVIDIA GPU has one of these, a container that may use it too. */
-static const char *const device_nodes[] = {
-	"/dev/nvidiactl",
-	"/dev/dxg",
-	"/dev/nvhost-gpu",
-};
-
-static bool machine_has_gpu(void)
-{
-	for (size_t i = 0; i < ARRAY_COUNT(device_nodes); i++) {
-		if (access(device_nodes[i], F_OK) == 0)
-			return true;
-	}
-	return false;
-}
-
-static bool path_is_simulator(const char *path)
-{
-	char simulator[STASIS_LIB_PATH_BYTES];
-	CLEANUP(free) char *resolved = realpath(path, NULL);
-
-	return resolved && stasis_lib_simulator_path(simulator) && strcmp(resolved, simulator) == 0;
-}
-
-/*
- * The driver that STASIS_LIBCUDA names; else this machine's, if it has a GPU; else the simulated one. The
- * table is filled; the driver is not initialised.
- */
-static int driver_choose(struct stasis_lib_round *round, struct stasis_error *err)
-{
-	const char *named = secure_getenv("STASIS_LIBCUDA");
-	struct stasis_error cause = STASIS_ERROR_INIT;
-	char simulator[STASIS_LIB_PATH_BYTES];
-
-	if (named && *named) {
-		round->is_simulated = path_is_simulator(named);
-		return stasis_driver_open(named, &round->hands.driver, err);
-	}
-	if (!machine_has_gpu())
-		(void)stasis_fail(&cause, STASIS_REFUSED, "this machine has no NVIDIA GPU");
-	else if (stasis_driver_open(NULL, &round->hands.driver, &cause) == 0)
-		return 0;
-	if (!stasis_lib_simulator_path(simulator)) {
-		stasis_error_append(&cause,
-				    ", and the simulated driver is not beside this program");
-		stasis_error_take(err, &cause);
-		return -1;
-	}
-	stasis_lib_event(round->sink, "driver_why", "%s; using the simulated driver", cause.text);
-	round->is_simulated = true;
-	return stasis_driver_open(simulator, &round->hands.driver, err);
-}
-
 static int store_choose(struct stasis_lib_round *round, struct stasis_error *err)
 {
 	const struct stasis_driver *driver = &round->hands.driver;
@@ -118,7 +65,8 @@ int stasis_lib_round_prepare(struct stasis_lib_round *round, struct stasis_error
 	const struct stasis_driver *driver = &round->hands.driver;
 
 	if (stasis_lib_phase_begin(round->hands.channel, STASIS_LIB_PREPARE, err) != 0 ||
-	    driver_choose(round, err) != 0)
+	    stasis_lib_driver_choose(round->sink, &round->hands.driver, &round->is_simulated,
+				     err) != 0)
 		return -1;
 	stasis_lib_calls_note(&round->hands.driver, round->hands.channel->call_word);
 	stasis_lib_channel_fact(round->hands.channel, STASIS_LIB_FACT_LIBCUDA, driver->path);
