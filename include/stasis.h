@@ -140,6 +140,33 @@ enum stasis_status stasis_library_diagnose(struct stasis_library *library, const
 /* Reports the driver's state of a process. */
 enum stasis_status stasis_library_process_status(struct stasis_library *library, int32_t pid);
 
+struct stasis_bench_options {
+	size_t size;
+	const char *tmpfs_dir;   /* a directory in memory */
+	const char *disk_dir;    /* one on a disk; NULL: the rows of the disk are left out */
+	const char *rows;        /* names or shell patterns with commas between them; NULL: all */
+	uint64_t transfer_bytes; /* of device memory */
+	uint64_t disk_bytes;     /* likewise, for the rows of the disk; 0: a quarter of it */
+	uint32_t device;         /* ordinal */
+	uint32_t runs;           /* of each row, of which the median counts; at most 100 */
+	bool is_quick;           /* the rows of the defaults only */
+	int cancel_fd;           /* ends the benchmark when it turns readable; -1: never */
+};
+
+#define STASIS_BENCH_OPTIONS_INIT                                                                  \
+	{                                                                                          \
+		sizeof(struct stasis_bench_options), "/dev/shm", NULL, NULL, UINT64_C(1) << 30, 0, \
+			0, 5, false, -1                                                            \
+	}
+
+/*
+ * Measures transfers between device memory and files or host memory, each beside limits of the same run.
+ * Rows are reported as "row.N.…"; the last event of each is its `ratio` to its limit. Leaves no file behind.
+ * The calling process must not fork afterwards to use CUDA.
+ */
+enum stasis_status stasis_library_bench_transfer(struct stasis_library *library,
+						 const struct stasis_bench_options *options);
+
 /* The library's version, such as "0.1.0". */
 const char *stasis_version(void);
 

@@ -21,6 +21,7 @@ stasis_cli_command stasis_cli_roundtrip;
 stasis_cli_command stasis_cli_inspect;
 stasis_cli_command stasis_cli_verify;
 stasis_cli_command stasis_cli_gc;
+stasis_cli_command stasis_cli_bench;
 stasis_cli_command stasis_cli_doctor;
 stasis_cli_command stasis_cli_status;
 
@@ -38,5 +39,11 @@ NODISCARD int stasis_cli_session_end(struct stasis_cli_session *session, enum st
 
 /* Says what was wrong with the arguments; returns the exit status for that. */
 int stasis_cli_refuse(const struct stasis_error *err);
+
+/*
+ * A descriptor that turns readable on the first SIGINT, SIGTERM or SIGHUP, which no longer end us. -1: there
+ * is none, and they do.
+ */
+int stasis_cli_cancel_fd_open(void);
 
 #endif

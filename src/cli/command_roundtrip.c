@@ -3,9 +3,7 @@
  * are read from a descriptor that the library watches.
  */
 
-#include <signal.h>
 #include <stdio.h>
-#include <sys/signalfd.h>
 
 #include "base/cleanup.h"
 #include "cli/command.h"
@@ -82,20 +80,6 @@ static int options_settle(struct roundtrip_options *options, struct stasis_error
 	return 0;
 }
 
-/* A descriptor that turns readable on the first signal that would end us; -1: signals just end us. */
-static int cancel_fd_open(void)
-{
-	sigset_t signals;
-
-	(void)sigemptyset(&signals);
-	(void)sigaddset(&signals, SIGINT);
-	(void)sigaddset(&signals, SIGTERM);
-	(void)sigaddset(&signals, SIGHUP);
-	if (pthread_sigmask(SIG_BLOCK, &signals, NULL) != 0)
-		return -1;
-	return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 int stasis_cli_roundtrip(const char *summary, int argument_count, char **arguments)
 {
 	struct roundtrip_options options = {.library = STASIS_ROUNDTRIP_OPTIONS_INIT};
@@ -114,7 +98,7 @@ int stasis_cli_roundtrip(const char *summary, int argument_count, char **argumen
 		return stasis_cli_refuse(&err);
 	if (!stasis_cli_session_begin(&session, &options.common))
 		return STASIS_REFUSED;
-	cancel_fd = cancel_fd_open();
+	cancel_fd = stasis_cli_cancel_fd_open();
 	options.library.cancel_fd = cancel_fd;
 	return stasis_cli_session_end(&session,
 				      stasis_library_roundtrip(session.library, &options.library));

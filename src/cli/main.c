@@ -22,6 +22,7 @@ static const struct command commands[] = {
 	{"verify",    stasis_cli_verify,    "Compare every byte of an image with its digests."},
 	{"gc",        stasis_cli_gc,        "Remove what unfinished captures left in a directory."},
 	{"status",    stasis_cli_status,    "Say what state the driver has a process in."},
+	{"bench",     stasis_cli_bench,     "Measure transfers beside the limits of this machine."},
 	{"doctor",    stasis_cli_doctor,    "Say what this machine can do, and what stands in the way."},
 };
 /* clang-format on */

@@ -1,7 +1,7 @@
 /*
  * See output.h. In JSON a dotted key becomes an object in an object, a component of digits an element of
  * an array: "extent.0.bytes" is .extent[0].bytes. Whole numbers become numbers, and so do the values of
- * keys that end in "seconds"; everything else stays a text.
+ * keys that end in "seconds", "gbps" or "ratio"; everything else stays a text.
  */
 
 #include "cli/output.h"
@@ -53,12 +53,18 @@ static bool text_is_digits(const char *text, size_t bytes)
 	return bytes > 0 && strspn(text, "0123456789") >= bytes;
 }
 
-static bool key_is_seconds(const char *key)
+static bool key_is_real(const char *key)
 {
-	static const char tail[] = "seconds";
-	size_t bytes = strlen(key);
+	static const char *const tails[] = {"seconds", "gbps", "ratio"};
 
-	return bytes >= sizeof(tail) - 1 && strcmp(key + bytes - (sizeof(tail) - 1), tail) == 0;
+	for (size_t i = 0; i < ARRAY_COUNT(tails); i++) {
+		size_t bytes = strlen(key);
+		size_t tail = strlen(tails[i]);
+
+		if (bytes >= tail && strcmp(key + bytes - tail, tails[i]) == 0)
+			return true;
+	}
+	return false;
 }
 
 static json_t *json_of_value(const char *key, const char *value)
@@ -73,7 +79,7 @@ static json_t *json_of_value(const char *key, const char *value)
 		if (errno == 0)
 			return json_integer(whole);
 	}
-	if (key_is_seconds(key)) {
+	if (key_is_real(key)) {
 		real = strtod(value, &end);
 		if (end != value && !*end)
 			return json_real(real);
