@@ -60,7 +60,7 @@ cp "$ROOT/tests/cli/lib.sh" "$BUNDLE/tests/cli/"
 	mkdir -p "$BUNDLE/$(dirname "$script")"
 	cp "$ROOT/$script" "$BUNDLE/$script"
 done
-cp "$ROOT"/tools/{common.sh,check_gpu,demo.sh} "$BUNDLE/tools/"
+cp "$ROOT"/tools/{common.sh,check_gpu,demo.sh,bench-gpu.sh,bench_table} "$BUNDLE/tools/"
 cp "$ROOT"/{Makefile,LICENSE,README.md} "$BUNDLE/"
 mkdir -p "$BUNDLE/docs"
 cp "$ROOT/docs/testing.md" "$BUNDLE/docs/"
