@@ -3,7 +3,7 @@
 . "$(dirname "$0")/lib.sh"
 
 # Long enough for a loaded machine to come to the fault; every row waits it out.
-timeout_s=$(awk "BEGIN { print ${STASIS_TEST_TIMEOUT_SCALE:-1} > 1 ? 8 : 4 }")s
+timeout_s=$(awk "BEGIN { print (${STASIS_TEST_TIMEOUT_SCALE:-1} > 1) ? 8 : 4 }")s
 
 hung() { # STATUS TEXT
 	roundtrip image --bytes 2M --timeout "$timeout_s"
