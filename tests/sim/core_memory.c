@@ -3,10 +3,12 @@
  * touches it, and what sparse memory costs.
  */
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/number.h"
+#include "base/process.h"
 
 #include "check.h"
 #include "device.h"
@@ -89,12 +91,12 @@ static void a_full_device_says_so(void)
 static void freed_bytes_are_poisoned(void)
 {
 	CUdeviceptr neighbour = t_alloc(512);
-	CUdeviceptr memory = t_alloc(64 * 1024);
+	CUdeviceptr memory = t_alloc(STASIS_KIB * 64);
 
-	t_fill(memory, 64 * 1024, 1);
+	t_fill(memory, STASIS_KIB * 64, 1);
 	T_OK(cuMemFree_v2(memory));
-	T_EQ(t_alloc(64 * 1024), memory);
-	T_TRUE(!t_matches(memory, 64 * 1024, 1));
+	T_EQ(t_alloc(STASIS_KIB * 64), memory);
+	T_TRUE(!t_matches(memory, STASIS_KIB * 64, 1));
 	T_OK(cuMemFree_v2(memory));
 	T_OK(cuMemFree_v2(neighbour));
 }
@@ -117,16 +119,10 @@ static void the_cpu_faults_on_it(void)
 /* Anonymous resident memory of this process. */
 static size_t anonymous_bytes(void)
 {
-	FILE *file = fopen("/proc/self/status", "re");
-	char line[256];
-	size_t kib = 0;
+	uint64_t kib = 0;
 
-	T_TRUE(file != NULL);
-	while (fgets(line, sizeof(line), file) != NULL)
-		if (sscanf(line, "RssAnon: %zu kB", &kib) == 1)
-			break;
-	(void)fclose(file);
-	return kib * 1024;
+	T_TRUE(stasis_process_status_kib(getpid(), "RssAnon:", &kib));
+	return (size_t)kib * 1024;
 }
 
 /* Data at both ends and in the middle of a GiB, copied whole and zeroed. */
