@@ -14,7 +14,7 @@
  *     STASIS_SIM_PERSISTENCE    0: a restore needs a live process that called cuInit (default 1)
  *     STASIS_SIM_HOST_VISIBLE   1: the CPU may touch device memory, for debugging
  *     STASIS_SIM_BREAK          names of breaks.h and answers.h, separated by commas
- *     STASIS_SIM_FAULT, STASIS_SIM_FAULT_PROCESS   see fault.h
+ *     STASIS_SIM_FAULT, _PROCESS, _WHEN, _ONCE     see fault.h
  *     STASIS_SIM_LOG            see log.h
  */
 

@@ -1,6 +1,7 @@
 #include "fault.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "config.h"
 #include "log.h"
@@ -40,6 +42,8 @@ static struct {
 	pthread_once_t once;
 	size_t rule_count;
 	struct fault_rule rules[RULES_MAX];
+	const char *when_path; /* NULL, or the plan sleeps until this file exists */
+	const char *once_path; /* NULL, or no fault acts while this file exists */
 } plan = {.once = PTHREAD_ONCE_INIT};
 
 static _Thread_local pid_t target_pid;
@@ -158,6 +162,8 @@ static void read_plan(void)
 		text += rule_bytes;
 		text += *text == ',';
 	}
+	plan.when_path = secure_getenv("STASIS_SIM_FAULT_WHEN");
+	plan.once_path = secure_getenv("STASIS_SIM_FAULT_ONCE");
 	if (process != NULL && strcmp(process, sim_log_executable()) != 0)
 		plan.rule_count = 0;
 	if (pthread_atfork(NULL, NULL, forget_counts) != 0)
@@ -201,8 +207,21 @@ static void kill_target(const struct fault_rule *rule)
 		;
 }
 
+/* The first of all processes to ask makes the file. */
+static bool has_acted(void)
+{
+	CLEANUP(fd) int fd = -1;
+
+	if (plan.once_path == NULL)
+		return false;
+	fd = open(plan.once_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	return fd < 0;
+}
+
 static CUresult act(const struct fault_rule *rule, CUresult result)
 {
+	if (has_acted())
+		return result;
 	sim_log_line("fault %s", rule->text);
 	switch (rule->kind) {
 	case FAULT_RESULT:
@@ -227,6 +246,8 @@ static CUresult act(const struct fault_rule *rule, CUresult result)
 CUresult sim_fault_reach(const char *name, size_t name_bytes, enum sim_fault_when when,
 			 CUresult result)
 {
+	if (plan.rule_count != 0 && plan.when_path != NULL && access(plan.when_path, F_OK) != 0)
+		return result;
 	for (size_t i = 0; i < plan.rule_count; i++) {
 		struct fault_rule *rule = &plan.rules[i];
 		unsigned long call;

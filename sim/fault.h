@@ -13,7 +13,9 @@
  *
  * A '!' after the call's name (cuCheckpointProcessLock!:1=UNKNOWN) puts the fault behind the work: the
  * call has done it, then fails, hangs or is killed. STASIS_SIM_FAULT_PROCESS=NAME restricts the plan to
- * processes whose executable has that base name. Each fault that is reached is logged before it acts.
+ * processes whose executable has that base name. STASIS_SIM_FAULT_WHEN=PATH lets the plan sleep, and count
+ * nothing, until that file exists; STASIS_SIM_FAULT_ONCE=PATH lets one fault of all processes act, which
+ * makes that file. Each fault that is reached is logged before it acts.
  */
 
 #include <stdbool.h>

@@ -19,7 +19,7 @@
 #include "base/compiler.h"
 #include "base/mutex.h"
 
-enum fault_kind { FAULT_ERRNO, FAULT_SHORT, FAULT_KILL, FAULT_HANG, FAULT_STOP };
+enum fault_kind { FAULT_ERRNO, FAULT_SHORT, FAULT_KILL, FAULT_HANG, FAULT_STOP, FAULT_MARK };
 
 struct fault_word {
 	const char *word;
@@ -41,7 +41,7 @@ static const struct fault_word words[] = {
 	{"EMFILE", FAULT_ERRNO, EMFILE}, {"ENOMEM", FAULT_ERRNO, ENOMEM},
 	{"EACCES", FAULT_ERRNO, EACCES}, {"short", FAULT_SHORT, 0},
 	{"kill", FAULT_KILL, 0},         {"hang", FAULT_HANG, 0},
-	{"stop", FAULT_STOP, 0},
+	{"stop", FAULT_STOP, 0},         {"mark", FAULT_MARK, 0},
 };
 
 static struct stasis_mutex plan_mutex = STASIS_MUTEX_INITIALIZER;
@@ -174,6 +174,8 @@ static int fault_do(const struct fault_word *word, size_t *io_bytes)
 		if (io_bytes && *io_bytes > 1)
 			*io_bytes = *io_bytes / 2;
 		return 0;
+	case FAULT_MARK:
+		return 0;
 	case FAULT_STOP:
 		(void)kill(getpid(), SIGSTOP);
 		return 0;
@@ -187,6 +189,20 @@ static int fault_do(const struct fault_word *word, size_t *io_bytes)
 		(void)pause();
 }
 
+/* The first of all processes to ask makes the file. */
+static bool has_acted(void)
+{
+	const char *path = secure_getenv("STASIS_FAULT_ONCE");
+	int fd;
+
+	if (!path)
+		return false;
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd >= 0)
+		(void)close(fd);
+	return fd < 0;
+}
+
 int stasis_fault_point_io(const char *name, size_t *io_bytes)
 {
 	const struct fault_word *word;
@@ -198,7 +214,7 @@ int stasis_fault_point_io(const char *name, size_t *io_bytes)
 	if (!plan_is_present)
 		return 0;
 	word = passage_count(name, &passage);
-	if (!word)
+	if (!word || has_acted())
 		return 0;
 	line_append("STASIS_FAULT_LOG", "%s:%llu=%s\n", name, (unsigned long long)passage,
 		    word->word);
