@@ -6,22 +6,43 @@
 
 #include <string.h>
 
-#include <xxhash.h>
+#include "base/digest_wide.h"
 
-static struct stasis_digest digest_canonical(XXH128_hash_t hash)
+/* The widest registers that both compiler and processor have: about twice the speed of the narrowest. */
+static const struct stasis_digest_kind *digest_kind(void)
 {
-	struct stasis_digest digest;
-	XXH128_canonical_t canonical;
+#ifdef STASIS_DIGEST_WIDE
+	if (__builtin_cpu_supports("avx512f"))
+		return &stasis_digest_kind_avx512;
+	if (__builtin_cpu_supports("avx2"))
+		return &stasis_digest_kind_avx2;
+#endif
+	return &stasis_digest_kind_plain;
+}
 
-	XXH128_canonicalFromHash(&canonical, hash);
-	_Static_assert(sizeof(canonical.digest) == sizeof(digest.bytes), "XXH3 with 128 bits");
-	memcpy(digest.bytes, canonical.digest, sizeof(digest.bytes));
-	return digest;
+const char *stasis_digest_kind_name(void)
+{
+	return digest_kind()->name;
 }
 
 struct stasis_digest stasis_digest_of(const void *data, size_t bytes)
 {
-	return digest_canonical(XXH3_128bits(data, bytes));
+	return digest_kind()->whole(data, bytes);
+}
+
+void stasis_digest_begin(struct stasis_digest_stream *stream)
+{
+	digest_kind()->begin(stream);
+}
+
+void stasis_digest_update(struct stasis_digest_stream *stream, const void *data, size_t bytes)
+{
+	digest_kind()->update(stream, data, bytes);
+}
+
+struct stasis_digest stasis_digest_end(struct stasis_digest_stream *stream)
+{
+	return digest_kind()->end(stream);
 }
 
 static void u64_put(uint8_t *at, uint64_t value)
@@ -32,8 +53,8 @@ static void u64_put(uint8_t *at, uint64_t value)
 
 /*
  * A chunk's digest is that of 48 bytes: extent id (16), chunk index (8, little-endian), length (8, likewise)
- * and the digest of its bytes (16). The long input is digested in one call, which is what XXH3 is fastest
- * at, and needs no streaming state.
+ * and the digest of its bytes (16). The long input is digested in one call, or
+ * piece by piece where it lies in the cache for another reason.
  */
 struct stasis_digest stasis_digest_placed(const struct stasis_id *extent, uint64_t chunk_index,
 					  const struct stasis_digest *content, size_t bytes)

@@ -22,6 +22,18 @@ struct stasis_digest {
 
 struct stasis_digest stasis_digest_of(const void *data, size_t bytes);
 
+/* The same of bytes that come piece by piece. Holds the state of xxHash; in place, nothing to free. */
+struct stasis_digest_stream {
+	_Alignas(64) uint8_t state[640];
+};
+
+void stasis_digest_begin(struct stasis_digest_stream *stream);
+void stasis_digest_update(struct stasis_digest_stream *stream, const void *data, size_t bytes);
+struct stasis_digest stasis_digest_end(struct stasis_digest_stream *stream);
+
+/* Which registers of this processor digests use: "plain", "avx2", "avx512". */
+const char *stasis_digest_kind_name(void);
+
 /* Digest of a chunk: extent id, chunk index, length in bytes, bytes. docs/format.md has the layout. */
 struct stasis_digest stasis_digest_chunk(const struct stasis_id *extent, uint64_t chunk_index,
 					 const void *data, size_t bytes);

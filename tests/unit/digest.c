@@ -1,11 +1,13 @@
 /*
  * Description: digests agree with xxHash's published value, cover where a chunk belongs, and see a
- * single flipped bit; zeros are recognised whatever their length and alignment.
+ * single flipped bit; zeros are recognised whatever their length and alignment; pieces and
+ * every kind of processor give the same digests.
  */
 
 #include "unit.h"
 
 #include "base/digest.h"
+#include "base/digest_wide.h"
 
 static const struct stasis_id extent = {{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16}};
 
@@ -87,6 +89,58 @@ static void zeros_are_recognised(void **state)
 	}
 }
 
+static void data_fill(uint8_t *data, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		data[i] = (uint8_t)(i * 167 + i / 251);
+}
+
+static void pieces_digest_as_the_whole(void **state)
+{
+	static uint8_t data[5000];
+
+	(void)state;
+	data_fill(data, sizeof(data));
+	for (size_t bytes = 0; bytes <= sizeof(data); bytes += 1 + bytes / 7) {
+		struct stasis_digest whole = stasis_digest_of(data, bytes);
+		struct stasis_digest pieces;
+		struct stasis_digest_stream stream;
+
+		stasis_digest_begin(&stream);
+		for (size_t at = 0, step = 0; at < bytes; at += step) {
+			step = at % 613 + 1 < bytes - at ? at % 613 + 1 : bytes - at;
+			stasis_digest_update(&stream, data + at, step);
+		}
+		pieces = stasis_digest_end(&stream);
+		assert_true(stasis_digest_equal(&whole, &pieces));
+	}
+}
+
+static void kind_compare(const struct stasis_digest_kind *kind)
+{
+	static uint8_t data[70001];
+
+	data_fill(data, sizeof(data));
+	for (size_t bytes = 0; bytes <= sizeof(data); bytes += 1 + bytes / 11) {
+		struct stasis_digest expected = stasis_digest_kind_plain.whole(data, bytes);
+		struct stasis_digest actual = kind->whole(data, bytes);
+
+		assert_true(stasis_digest_equal(&expected, &actual));
+	}
+}
+
+static void every_kind_of_processor_digests_alike(void **state)
+{
+	(void)state;
+	kind_compare(&stasis_digest_kind_plain);
+#ifdef __x86_64__
+	if (__builtin_cpu_supports("avx2"))
+		kind_compare(&stasis_digest_kind_avx2);
+	if (__builtin_cpu_supports("avx512f"))
+		kind_compare(&stasis_digest_kind_avx512);
+#endif
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -95,6 +149,8 @@ int main(void)
 		cmocka_unit_test(each_flipped_bit_is_seen),
 		cmocka_unit_test(place_is_part_of_a_chunk),
 		cmocka_unit_test(zeros_are_recognised),
+		cmocka_unit_test(pieces_digest_as_the_whole),
+		cmocka_unit_test(every_kind_of_processor_digests_alike),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
