@@ -10,12 +10,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/fault.h"
 #include "base/id.h"
+
+/* Not in the headers of older C libraries. */
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#endif
 
 /* One read or write of a loop; the count moved, or -1 with errno. */
 typedef ssize_t move_function(int fd, char *buffer, size_t bytes, uint64_t offset);
@@ -191,6 +197,43 @@ int stasis_file_write_whole(int dir_fd, const char *name, const void *data, size
 remove_temporary:
 	(void)unlinkat(dir_fd, temporary, 0);
 	return -1;
+}
+
+/*
+ * A read access suffices: a shared page is mapped as it may be used, and pages around it with it, which takes a
+ * third of the time of write accesses. Linux before 5.14 faults them in one by one when they are used.
+ */
+static int map_populate(void *base, uint64_t bytes)
+{
+	while (madvise(base, (size_t)bytes, MADV_POPULATE_READ) != 0) {
+		if (errno == EINVAL)
+			return 0;
+		if (errno != EINTR && errno != EAGAIN)
+			return errno == EFAULT ? EIO : errno;
+	}
+	return 0;
+}
+
+int stasis_file_map(int fd, uint64_t bytes, void **ret_base)
+{
+	int code = stasis_fault_point("file_map");
+	void *base;
+
+	while (!code && fallocate(fd, 0, 0, (off_t)bytes) != 0) {
+		if (errno != EINTR)
+			code = errno;
+	}
+	if (code)
+		return code;
+	base = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (base == MAP_FAILED)
+		return errno;
+	code = map_populate(base, bytes);
+	if (code)
+		(void)munmap(base, (size_t)bytes);
+	else
+		*ret_base = base;
+	return code;
 }
 
 int stasis_dir_sync(int dir_fd, const char *name, struct stasis_error *err)

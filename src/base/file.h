@@ -48,6 +48,13 @@ NODISCARD int stasis_file_read(int dir_fd, const char *name, size_t max_bytes,
 NODISCARD int stasis_file_write_whole(int dir_fd, const char *name, const void *data, size_t bytes,
 				      struct stasis_error *err);
 
+/*
+ * Maps the first `bytes` of a file for reading and writing, with all its pages in place, so that nothing is
+ * left to the moment of a copy. What the file has not allocated is allocated now. Returns 0 or an errno; the
+ * caller unmaps.
+ */
+NODISCARD int stasis_file_map(int fd, uint64_t bytes, void **ret_base);
+
 /* fsync of a directory, so that names in it last. */
 NODISCARD int stasis_dir_sync(int dir_fd, const char *name, struct stasis_error *err);
 

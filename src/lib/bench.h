@@ -66,6 +66,8 @@ struct stasis_lib_bench_files {
 	bool is_direct; /* the engine reads and writes around the page cache */
 	int fds[STASIS_STRIPES_MAX];
 	char names[STASIS_STRIPES_MAX][32];
+	void *maps[STASIS_STRIPES_MAX]; /* as of a reserve that a capture has taken over */
+	uint64_t map_bytes[STASIS_STRIPES_MAX];
 	struct stasis_transfer_memory memory;
 	struct stasis_chunk *chunks;
 };
@@ -126,6 +128,11 @@ NODISCARD int stasis_lib_bench_files_get(struct stasis_lib_bench *bench,
 					 const struct stasis_lib_bench_row *row,
 					 struct stasis_error *err);
 void stasis_lib_bench_files_close(struct stasis_lib_bench_files *files);
+
+/* Maps files that are resident, as is done with a reserve before a program is paused. */
+NODISCARD int stasis_lib_bench_files_map(struct stasis_lib_bench_files *files,
+					 struct stasis_error *err);
+void stasis_lib_bench_files_unmap(struct stasis_lib_bench_files *files);
 
 /* Brings the files to the disk and out of the page cache. Nothing to do for other places. */
 NODISCARD int stasis_lib_bench_files_chill(const struct stasis_lib_bench_files *files,

@@ -8,10 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "lib/bench.h"
 
 /* A file without a name. O_TMPFILE where the file system has it, else a name that goes at once. */
@@ -118,8 +120,34 @@ int stasis_lib_bench_files_get(struct stasis_lib_bench *bench,
 	return store_settle(files, row, err);
 }
 
+void stasis_lib_bench_files_unmap(struct stasis_lib_bench_files *files)
+{
+	for (uint32_t i = 0; i < STASIS_STRIPES_MAX; i++) {
+		if (files->maps[i])
+			(void)munmap(files->maps[i], (size_t)files->map_bytes[i]);
+		files->maps[i] = NULL;
+	}
+}
+
+int stasis_lib_bench_files_map(struct stasis_lib_bench_files *files, struct stasis_error *err)
+{
+	for (uint32_t i = 0; i < files->stripe_count; i++) {
+		uint64_t bytes = stasis_transfer_reserve_bytes(files->bytes, files->chunk_bytes,
+							       files->stripe_count, i);
+		int code = stasis_file_map(files->fds[i], bytes, &files->maps[i]);
+
+		if (code)
+			return stasis_fail_code(err, STASIS_REFUSED, code, "map '%s'",
+						files->names[i]);
+		files->map_bytes[i] = bytes;
+	}
+	return 0;
+}
+
 void stasis_lib_bench_files_close(struct stasis_lib_bench_files *files)
 {
+	if (files->is_open)
+		stasis_lib_bench_files_unmap(files);
 	for (uint32_t i = 0; files->is_open && i < STASIS_STRIPES_MAX; i++)
 		cleanup_fd(&files->fds[i]);
 	if (files->is_open)
@@ -167,6 +195,8 @@ stasis_lib_bench_files_extent(const struct stasis_lib_bench_files *files,
 	for (uint32_t i = 0; i < files->stripe_count; i++) {
 		extent.stripe_fds[i] = files->fds[i];
 		extent.stripe_names[i] = files->names[i];
+		extent.stripe_maps[i] = files->maps[i];
+		extent.stripe_map_bytes[i] = files->map_bytes[i];
 	}
 	return extent;
 }

@@ -171,9 +171,19 @@ static void samples_report(struct stasis_lib_bench *bench, const struct samples 
 	stasis_lib_event_of(bench->sink, "row", bench->row_count, "samples", "%s", text);
 }
 
-static const char *cold_word(const struct stasis_lib_bench *bench)
+/* A save into files in memory is one into a reserve, unless the row is about something else. */
+static bool is_into_reserve(const struct stasis_lib_bench_row *row)
 {
-	if (bench->files.place != STASIS_LIB_BENCH_DISK)
+	return row->place == STASIS_LIB_BENCH_TMPFS && row->direction == STASIS_TRANSFER_SAVE &&
+	       row->store == STASIS_TRANSFER_STORE_AUTO;
+}
+
+static const char *cold_word(const struct stasis_lib_bench *bench,
+			     const struct stasis_lib_bench_row *row)
+{
+	if (is_into_reserve(row))
+		return "no: reserved, mapped ahead";
+	if (row->place != STASIS_LIB_BENCH_DISK)
 		return "no: resident";
 	return bench->files.is_direct ? "yes: O_DIRECT, after fdatasync and POSIX_FADV_DONTNEED"
 				      : "yes: after fdatasync and POSIX_FADV_DONTNEED";
@@ -196,7 +206,7 @@ static void row_report(struct stasis_lib_bench *bench, const struct stasis_lib_b
 			    stasis_lib_bench_place_name(row->place));
 	stasis_lib_event_of(sink, "row", index, "store", "%s",
 			    stasis_transfer_store_name(result->store));
-	stasis_lib_event_of(sink, "row", index, "cold", "%s", cold_word(bench));
+	stasis_lib_event_of(sink, "row", index, "cold", "%s", cold_word(bench, row));
 	stasis_lib_event_of(sink, "row", index, "bytes", "%" PRIu64, row->bytes);
 	stasis_lib_event_of(sink, "row", index, "chunk_bytes", "%" PRIu64,
 			    bench->files.chunk_bytes);
@@ -221,6 +231,8 @@ static int row_measure(struct stasis_lib_bench *bench, struct stasis_transfer *e
 		       struct stasis_error *err)
 {
 	if (engine_run(bench, engine, row, STASIS_TRANSFER_SAVE, &samples->result, err) != 0)
+		return -1;
+	if (is_into_reserve(row) && stasis_lib_bench_files_map(&bench->files, err) != 0)
 		return -1;
 	while (samples->count < bench->options->runs) {
 		if (stasis_lib_bench_is_cancelled(bench))
@@ -255,6 +267,7 @@ int stasis_lib_bench_row_run(struct stasis_lib_bench *bench, const struct stasis
 	status = stasis_transfer_prepare(engine, context->context, context->device.ordinal, err);
 	if (status == 0)
 		status = row_measure(bench, engine, row, &samples, err);
+	stasis_lib_bench_files_unmap(&bench->files);
 	stasis_transfer_free(engine);
 	if (status != 0) {
 		stasis_error_context(err, "row '%s'", row->name);

@@ -37,18 +37,48 @@ static void fail_damage(struct stasis_transfer_control *control,
 	stasis_transfer_control_fail(control, job->order, &failure, &error);
 }
 
+static struct stasis_digest content_place(const struct stasis_transfer_job *job,
+					  struct stasis_digest content)
+{
+	return stasis_digest_placed(&job->extent_plan->extent->id, job->chunk_index, &content,
+				    (size_t)job->bytes);
+}
+
+/*
+ * Digests and writes step by step, so that the bytes come from memory once: a save is bound by how often they
+ * do. Returns 0 or an errno.
+ */
+static int chunk_write(struct stasis_transfer_control *control,
+		       const struct stasis_transfer_job *job, uint8_t *buffer, uint64_t offset)
+{
+	const struct stasis_transfer_store_ops *ops = job->extent_plan->files.ops;
+	size_t whole = (size_t)stasis_round_up(job->bytes, STASIS_STORED_ALIGNMENT);
+	struct stasis_digest_stream stream;
+	int code = 0;
+
+	memset(buffer + job->bytes, 0, whole - (size_t)job->bytes);
+	stasis_digest_begin(&stream);
+	for (size_t at = 0; at < whole && !code; at += ops->step_bytes) {
+		size_t step = (size_t)stasis_min_u64(ops->step_bytes, whole - at);
+
+		stasis_digest_update(&stream, buffer + at,
+				     (size_t)stasis_min_u64(step, job->bytes - at));
+		code = ops->write(job->file, buffer + at, step, offset + at, &control->is_stopped);
+	}
+	if (!code)
+		job->chunk->digest = content_place(job, stasis_digest_end(&stream));
+	return code;
+}
+
 static int chunk_store(struct stasis_transfer_control *control,
 		       const struct stasis_transfer_job *job, uint8_t *buffer)
 {
-	const struct stasis_transfer_file_set *files = &job->extent_plan->files;
 	uint64_t whole = stasis_round_up(job->bytes, STASIS_STORED_ALIGNMENT);
 	/* Hands out a place; what is written there is published when the worker leaves the control. */
 	uint64_t offset =
 		atomic_fetch_add_explicit(&job->file->cursor, whole, memory_order_relaxed);
-	int code;
+	int code = chunk_write(control, job, buffer, offset);
 
-	memset(buffer + job->bytes, 0, (size_t)(whole - job->bytes));
-	code = files->ops->write(job->file, buffer, (size_t)whole, offset, &control->is_stopped);
 	if (code) {
 		fail_file(control, job, "write", offset, code);
 		return -1;
@@ -65,8 +95,7 @@ static struct stasis_digest zero_digest(const struct stasis_transfer_job *job, u
 	const struct stasis_transfer_extent *extent = job->extent_plan->extent;
 
 	if (job->bytes == extent->chunk_bytes)
-		return stasis_digest_placed(&extent->id, job->chunk_index,
-					    &job->extent_plan->zero_content, (size_t)job->bytes);
+		return content_place(job, job->extent_plan->zero_content);
 	memset(scratch, 0, (size_t)job->bytes);
 	return stasis_digest_chunk(&extent->id, job->chunk_index, scratch, (size_t)job->bytes);
 }
@@ -81,11 +110,8 @@ int stasis_transfer_chunk_save(struct stasis_transfer_control *control,
 		chunk->digest = zero_digest(job, buffer);
 		chunk->flags = STASIS_CHUNK_ZERO;
 		stasis_transfer_control_count(&control->zero_bytes, job->bytes);
-	} else {
-		chunk->digest = stasis_digest_chunk(&job->extent_plan->extent->id, job->chunk_index,
-						    buffer, (size_t)job->bytes);
-		if (chunk_store(control, job, buffer) != 0)
-			return -1;
+	} else if (chunk_store(control, job, buffer) != 0) {
+		return -1;
 	}
 	stasis_transfer_control_count(&control->done_bytes, job->bytes);
 	return 0;
@@ -108,18 +134,40 @@ static int zeros_load(struct stasis_transfer_control *control,
 	return 0;
 }
 
+/* Reads and digests step by step, as chunk_write does; without `verify` the digest is left empty. */
+static int chunk_read(const struct stasis_transfer_job *job, uint8_t *buffer, bool verify,
+		      const atomic_bool *stop, struct stasis_digest *ret_digest)
+{
+	const struct stasis_transfer_store_ops *ops = job->extent_plan->files.ops;
+	size_t bytes = (size_t)job->chunk->stored_bytes;
+	struct stasis_digest_stream stream;
+	int code = 0;
+
+	stasis_digest_begin(&stream);
+	for (size_t at = 0; at < bytes && !code; at += ops->step_bytes) {
+		size_t step = (size_t)stasis_min_u64(ops->step_bytes, bytes - at);
+
+		code = ops->read(job->file, buffer + at, step, job->chunk->stored_offset + at,
+				 stop);
+		if (!code && verify)
+			stasis_digest_update(&stream, buffer + at, step);
+	}
+	if (!code && verify)
+		*ret_digest = content_place(job, stasis_digest_end(&stream));
+	return code;
+}
+
 int stasis_transfer_chunk_load(struct stasis_transfer_control *control,
 			       const struct stasis_transfer_job *job, uint8_t *buffer, bool verify,
 			       const atomic_bool *stop)
 {
 	const struct stasis_chunk *chunk = job->chunk;
-	struct stasis_digest digest;
+	struct stasis_digest digest = {{0}};
 	int code;
 
 	if (chunk->flags & STASIS_CHUNK_ZERO)
 		return zeros_load(control, job, buffer, verify);
-	code = job->extent_plan->files.ops->read(job->file, buffer, (size_t)chunk->stored_bytes,
-						 chunk->stored_offset, stop);
+	code = chunk_read(job, buffer, verify, stop, &digest);
 	if (code == ENODATA) {
 		fail_damage(control, job, "the file ends before it does");
 		return -1;
@@ -129,11 +177,7 @@ int stasis_transfer_chunk_load(struct stasis_transfer_control *control,
 		return -1;
 	}
 	stasis_transfer_control_count(&control->stored_bytes, chunk->stored_bytes);
-	if (!verify)
-		return 0;
-	digest = stasis_digest_chunk(&job->extent_plan->extent->id, job->chunk_index, buffer,
-				     (size_t)job->bytes);
-	if (!stasis_digest_equal(&digest, &chunk->digest)) {
+	if (verify && !stasis_digest_equal(&digest, &chunk->digest)) {
 		fail_damage(control, job, "its bytes are not those that were saved");
 		return -1;
 	}

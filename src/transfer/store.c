@@ -69,6 +69,19 @@ uint64_t stasis_transfer_reserve_bytes(uint64_t extent_bytes, uint64_t chunk_byt
 	return bytes;
 }
 
+/* Whether the caller's mappings take all that a save may write. */
+static bool extent_is_mapped(const struct stasis_transfer_extent *extent)
+{
+	for (uint32_t i = 0; i < extent->stripe_count; i++) {
+		if (!extent->stripe_maps[i] ||
+		    extent->stripe_map_bytes[i] <
+			    stasis_transfer_reserve_bytes(extent->bytes, extent->chunk_bytes,
+							  extent->stripe_count, i))
+			return false;
+	}
+	return true;
+}
+
 static int file_open(struct stasis_transfer_file_set *files, uint32_t index,
 		     const struct stasis_transfer_extent *extent, bool is_saving,
 		     struct stasis_error *err)
@@ -85,6 +98,12 @@ static int file_open(struct stasis_transfer_file_set *files, uint32_t index,
 	if (!S_ISREG(info.st_mode))
 		return stasis_fail(err, STASIS_REFUSED, "'%s' is not a regular file", file->name);
 	file->bytes = (uint64_t)info.st_size;
+	file->is_lent = is_saving && files->store == STASIS_TRANSFER_STORE_MAPPING &&
+			extent_is_mapped(extent);
+	if (file->is_lent) {
+		file->base = extent->stripe_maps[index];
+		file->mapped_bytes = extent->stripe_map_bytes[index];
+	}
 	return files->ops->open(file,
 				stasis_transfer_reserve_bytes(extent->bytes, extent->chunk_bytes,
 							      extent->stripe_count, index),
@@ -110,8 +129,8 @@ static int memory_open(struct stasis_transfer_file_set *files,
 }
 
 static int store_choose(const struct stasis_transfer_extent *extent,
-			enum stasis_transfer_store forced, enum stasis_transfer_store *ret_store,
-			struct stasis_error *err)
+			enum stasis_transfer_store forced, bool is_saving,
+			enum stasis_transfer_store *ret_store, struct stasis_error *err)
 {
 	if (extent->memory) {
 		*ret_store = STASIS_TRANSFER_STORE_MEMORY;
@@ -124,6 +143,10 @@ static int store_choose(const struct stasis_transfer_extent *extent,
 			extent->name);
 	if (forced != STASIS_TRANSFER_STORE_AUTO) {
 		*ret_store = forced;
+		return 0;
+	}
+	if (is_saving && extent_is_mapped(extent)) {
+		*ret_store = STASIS_TRANSFER_STORE_MAPPING;
 		return 0;
 	}
 	return stasis_transfer_store_detect(
@@ -158,7 +181,7 @@ int stasis_transfer_files_open(struct stasis_transfer_file_set *files,
 	memset(files, 0, sizeof(*files));
 	if (open_is_faulty(extent, err))
 		return -1;
-	if (store_choose(extent, forced, &store, err) != 0)
+	if (store_choose(extent, forced, is_saving, &store, err) != 0)
 		return -1;
 	files->store = store;
 	files->ops = stores[store].ops;

@@ -17,6 +17,8 @@
 #include "transfer/control.h"
 #include "transfer/transfer.h"
 
+#define STASIS_TRANSFER_STEP_IN_MEMORY (256 << 10)
+
 struct stasis_transfer_store_ops;
 
 /* One stripe, opened for one transfer. */
@@ -28,11 +30,14 @@ struct stasis_transfer_file {
 	uint64_t bytes; /* the file's size when it was opened */
 	uint8_t *base;  /* of a mapping or of host memory */
 	uint64_t mapped_bytes;
+	bool is_lent; /* the mapping is the caller's: all of it allocated and touched */
 	/* Where the next stored chunk goes. It orders nothing else: relaxed. */
 	atomic_uint_fast64_t cursor;
 };
 
 struct stasis_transfer_store_ops {
+	/* How much is best moved at once: in memory little, so that it is digested while it is in the cache. */
+	size_t step_bytes;
 	/* Makes a file ready whose name, descriptor and size are known. A save takes up to reserve_bytes. */
 	int (*open)(struct stasis_transfer_file *file, uint64_t reserve_bytes,
 		    struct stasis_error *err);

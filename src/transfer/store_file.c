@@ -141,6 +141,7 @@ static void plain_close(struct stasis_transfer_file *file)
 }
 
 const struct stasis_transfer_store_ops stasis_transfer_store_stripes = {
+	.step_bytes = STASIS_TRANSFER_STEP_IN_MEMORY,
 	.open = plain_open,
 	.write = stasis_transfer_file_pwrite,
 	.read = stasis_transfer_file_pread,
@@ -149,6 +150,7 @@ const struct stasis_transfer_store_ops stasis_transfer_store_stripes = {
 };
 
 const struct stasis_transfer_store_ops stasis_transfer_store_plain = {
+	.step_bytes = STEP_BYTES,
 	.open = plain_open,
 	.write = stasis_transfer_file_pwrite,
 	.read = stasis_transfer_file_pread,
@@ -181,6 +183,7 @@ static void direct_close(struct stasis_transfer_file *file)
 }
 
 const struct stasis_transfer_store_ops stasis_transfer_store_direct = {
+	.step_bytes = STEP_BYTES,
 	.open = direct_open,
 	.write = stasis_transfer_file_pwrite,
 	.read = stasis_transfer_file_pread,

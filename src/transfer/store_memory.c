@@ -65,7 +65,7 @@ static int mapping_open(struct stasis_transfer_file *file, uint64_t reserve_byte
 {
 	void *base;
 
-	if (!file->is_saving || reserve_bytes == 0)
+	if (!file->is_saving || reserve_bytes == 0 || file->is_lent)
 		return 0;
 	base = mmap(NULL, (size_t)reserve_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->fd, 0);
 	if (base == MAP_FAILED)
@@ -77,7 +77,7 @@ static int mapping_open(struct stasis_transfer_file *file, uint64_t reserve_byte
 
 static void mapping_close(struct stasis_transfer_file *file)
 {
-	if (file->base)
+	if (file->base && !file->is_lent)
 		(void)munmap(file->base, (size_t)file->mapped_bytes);
 	file->base = NULL;
 	file->mapped_bytes = 0;
@@ -126,6 +126,7 @@ static int mapping_write(struct stasis_transfer_file *file, const uint8_t *buffe
 }
 
 const struct stasis_transfer_store_ops stasis_transfer_store_mapping = {
+	.step_bytes = STASIS_TRANSFER_STEP_IN_MEMORY,
 	.open = mapping_open,
 	.write = mapping_write,
 	.read = stasis_transfer_file_pread,
@@ -172,6 +173,7 @@ static void memory_close(struct stasis_transfer_file *file)
 }
 
 const struct stasis_transfer_store_ops stasis_transfer_store_memory = {
+	.step_bytes = STASIS_TRANSFER_STEP_IN_MEMORY,
 	.open = memory_open,
 	.write = memory_write,
 	.read = memory_read,

@@ -101,7 +101,13 @@ struct stasis_transfer_extent {
 	uint32_t stripe_count;
 	int stripe_fds[STASIS_STRIPES_MAX];
 	const char *stripe_names[STASIS_STRIPES_MAX]; /* for messages */
-	const struct stasis_transfer_memory *memory;  /* not NULL: one stripe, in here; no fds */
+	/*
+	 * Saving: shared mappings of the stripes, made ahead, all of them allocated and touched; used where
+	 * each has stasis_transfer_reserve_bytes(). NULL: none.
+	 */
+	void *stripe_maps[STASIS_STRIPES_MAX];
+	uint64_t stripe_map_bytes[STASIS_STRIPES_MAX];
+	const struct stasis_transfer_memory *memory; /* not NULL: one stripe, in here; no fds */
 	struct stasis_chunk
 		*chunks; /* stasis_chunk_count() of them: written by save, read by load */
 	uint64_t
