@@ -51,7 +51,7 @@
 	X(create_too_much, cuMemCreate, CUDA_ERROR_OUT_OF_MEMORY, CUDA_SUCCESS) \
 	X(reserve_zero, cuMemAddressReserve, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
 	X(address_free_exact, cuMemAddressFree, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
-	X(map_sizes, cuMemMap, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
+	X(map_sizes, cuMemMap, CUDA_ERROR_NOT_SUPPORTED, CUDA_SUCCESS) \
 	X(map_occupied, cuMemMap, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
 	X(map_unreserved, cuMemMap, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
 	X(access_of_part, cuMemSetAccess, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \

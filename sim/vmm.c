@@ -231,8 +231,7 @@ static CUresult map(CUdeviceptr address, size_t bytes, size_t offset,
 
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (flags != 0 || bytes == 0 || bytes % SIM_GRANULARITY != 0 ||
-	    address % SIM_GRANULARITY != 0 || offset % SIM_GRANULARITY != 0)
+	if (flags != 0 || bytes == 0 || address % SIM_GRANULARITY != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	/* All of the memory is mapped, neither a part of it nor more (measured on driver 580). */
 	if (offset != 0 || bytes != memory->bytes)
