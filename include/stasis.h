@@ -140,6 +140,26 @@ enum stasis_status stasis_library_diagnose(struct stasis_library *library, const
 /* Reports the driver's state of a process. */
 enum stasis_status stasis_library_process_status(struct stasis_library *library, int32_t pid);
 
+struct stasis_reserve_options {
+	size_t size;
+	const char *path; /* the directory around images */
+	uint64_t bytes;   /* of device memory that the next capture may hold; 0 with is_removing */
+	bool is_removing; /* give the room back */
+	int cancel_fd;    /* gives it up when it turns readable; -1: never */
+};
+
+#define STASIS_RESERVE_OPTIONS_INIT                                                                \
+	{                                                                                          \
+		sizeof(struct stasis_reserve_options), NULL, 0, false, -1                          \
+	}
+
+/*
+ * Allocates files in a directory ahead, and touches them where they are in memory; the next capture into that
+ * directory takes them over, so that neither a full disk nor the cost of fresh memory meets a paused program.
+ */
+enum stasis_status stasis_library_reserve(struct stasis_library *library,
+					  const struct stasis_reserve_options *options);
+
 struct stasis_bench_options {
 	size_t size;
 	const char *tmpfs_dir;   /* a directory in memory */

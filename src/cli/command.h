@@ -20,6 +20,7 @@ typedef int stasis_cli_command(const char *summary, int argument_count, char **a
 stasis_cli_command stasis_cli_roundtrip;
 stasis_cli_command stasis_cli_inspect;
 stasis_cli_command stasis_cli_verify;
+stasis_cli_command stasis_cli_reserve;
 stasis_cli_command stasis_cli_gc;
 stasis_cli_command stasis_cli_bench;
 stasis_cli_command stasis_cli_doctor;

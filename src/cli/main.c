@@ -20,6 +20,7 @@ static const struct command commands[] = {
 	{"roundtrip", stasis_cli_roundtrip, "Capture a program's GPU state, restore it, prove every byte."},
 	{"inspect",   stasis_cli_inspect,   "Say what an image holds."},
 	{"verify",    stasis_cli_verify,    "Compare every byte of an image with its digests."},
+	{"reserve",   stasis_cli_reserve,   "Allocate room for the next capture ahead."},
 	{"gc",        stasis_cli_gc,        "Remove what unfinished captures left in a directory."},
 	{"status",    stasis_cli_status,    "Say what state the driver has a process in."},
 	{"bench",     stasis_cli_bench,     "Measure transfers beside the limits of this machine."},

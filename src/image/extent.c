@@ -6,19 +6,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "image/io.h"
 #include "image/sums.h"
+#include "image/takeover.h"
 #include "image/writer.h"
 
 void stasis_image_slot_free(struct stasis_image_slot *slot)
 {
 	if (!slot)
 		return;
-	for (size_t s = 0; s < STASIS_STRIPES_MAX; s++)
+	for (size_t s = 0; s < STASIS_STRIPES_MAX; s++) {
+		if (slot->public.stripe_maps[s])
+			(void)munmap(slot->public.stripe_maps[s],
+				     (size_t)slot->public.stripe_map_bytes[s]);
 		cleanup_fd(&slot->public.stripe_fds[s]);
+	}
 	free(slot->public.chunks);
 	free(slot);
 }
@@ -125,13 +131,27 @@ static int gpu_dir_make(struct stasis_image_writer *writer, struct stasis_error 
 	return 0;
 }
 
-static int stripes_create(const struct stasis_image_writer *writer, struct stasis_image_slot *slot,
+/* A file of the reserve, or a new one. Returns 0 or an errno. */
+static int stripe_create(struct stasis_image_writer *writer, struct stasis_image_slot *slot,
+			 uint32_t stripe)
+{
+	const char *name = stasis_image_name_base(slot->names.stripes[stripe]);
+	struct stasis_image_output *output = &slot->public;
+	struct stasis_image_reserve_file file;
+
+	if (!stasis_image_takeover_next(writer, name, &file))
+		return stasis_image_io_create(writer->gpu_fd, name, &output->stripe_fds[stripe]);
+	output->stripe_fds[stripe] = file.fd;
+	output->stripe_maps[stripe] = file.map;
+	output->stripe_map_bytes[stripe] = file.map_bytes;
+	return 0;
+}
+
+static int stripes_create(struct stasis_image_writer *writer, struct stasis_image_slot *slot,
 			  struct stasis_error *err)
 {
 	for (uint32_t s = 0; s < slot->public.stripe_count; s++) {
-		int code = stasis_image_io_create(writer->gpu_fd,
-						  stasis_image_name_base(slot->names.stripes[s]),
-						  &slot->public.stripe_fds[s]);
+		int code = stripe_create(writer, slot, s);
 
 		if (code)
 			return stasis_fail_code(err, STASIS_REFUSED, code, "create '%s/%s'",

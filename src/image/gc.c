@@ -18,6 +18,7 @@
 #include "image/image.h"
 #include "image/names.h"
 #include "image/owner.h"
+#include "image/reserve.h"
 #include "image/writer.h"
 
 struct gc {
@@ -157,6 +158,7 @@ static int partial_handle(struct gc *gc, const char *name, struct stasis_error *
 		return 0;
 	entry_count = directory_measure(gc->dir_fd, name, &partial->bytes);
 	(void)directory_measure(fd, STASIS_IMAGE_GPU_DIR_NAME, &partial->bytes);
+	(void)directory_measure(fd, STASIS_IMAGE_RESERVE_TAKEN_NAME, &partial->bytes);
 	partial->state = partial_judge(gc, fd, entry_count, &partial->pid);
 	if (can_remove(gc, partial->state))
 		partial_remove(gc, partial);

@@ -88,6 +88,30 @@ NODISCARD int stasis_image_writer_phase_add(struct stasis_image_writer *writer, 
 					    uint64_t duration_ns, uint64_t bytes,
 					    struct stasis_error *err);
 
+enum stasis_image_reserve_state {
+	STASIS_IMAGE_RESERVE_NONE,    /* there is none */
+	STASIS_IMAGE_RESERVE_READY,   /* it can be taken over */
+	STASIS_IMAGE_RESERVE_FOREIGN, /* another user's, or open to others: left alone */
+	STASIS_IMAGE_RESERVE_DAMAGED, /* it is not what its record says: left alone */
+};
+
+struct stasis_image_reserve_info {
+	enum stasis_image_reserve_state state;
+	uint32_t number_end; /* their names are numbers below this */
+	uint32_t file_count; /* that are left */
+	uint64_t file_bytes;
+	char why[160]; /* of FOREIGN and DAMAGED */
+};
+
+/*
+ * Takes over the reserve that lies beside the image, if there is one: its files become the stripes of the
+ * extents that are added, in memory mapped wholly. To be called before a target is paused. What is not used
+ * goes back when the image is staged or abandoned. A reserve that cannot be used is left alone, is no error,
+ * and *ret_info says why.
+ */
+void stasis_image_writer_reserve_take(struct stasis_image_writer *writer,
+				      struct stasis_image_reserve_info *ret_info);
+
 struct stasis_image_extent_plan {
 	uint32_t process_index;
 	struct stasis_id gpu_uuid; /* of a GPU that was added */
@@ -112,6 +136,8 @@ struct stasis_image_output {
 	uint32_t stripe_count;
 	int stripe_fds[STASIS_STRIPES_MAX];           /* O_RDWR, owned by the writer */
 	const char *stripe_names[STASIS_STRIPES_MAX]; /* for messages: "gpu/P0-D0-custom.0" */
+	void *stripe_maps[STASIS_STRIPES_MAX];        /* of files from a reserve; else NULL */
+	uint64_t stripe_map_bytes[STASIS_STRIPES_MAX];
 };
 
 /* Creates the stripe files. *ret_output lives as long as the writer. */
@@ -212,6 +238,36 @@ NODISCARD int stasis_image_check_views(const struct stasis_image_manifest *manif
 				       uint32_t process_index,
 				       const struct stasis_image_view *views, size_t view_count,
 				       size_t *ret_extents, struct stasis_error *err);
+
+/* ---- reserves ---- */
+
+struct stasis_image_reserve_plan {
+	uint32_t file_count;
+	uint64_t file_bytes; /* a multiple of STASIS_STORED_ALIGNMENT */
+	/* Called now and then; false: give up. May be NULL. */
+	bool (*progress)(void *data, uint64_t done_bytes, uint64_t total_bytes);
+	void *progress_data;
+};
+
+/*
+ * Makes files in the directory `path` that the next capture into it takes over: allocated, and in memory
+ * touched, too. A reserve that is there already is refused; a failure leaves nothing.
+ */
+NODISCARD int stasis_image_reserve_make(const char *path,
+					const struct stasis_image_reserve_plan *plan,
+					struct stasis_error *err);
+
+/* What there is in the directory `path`. */
+NODISCARD int stasis_image_reserve_look(const char *path,
+					struct stasis_image_reserve_info *ret_info,
+					struct stasis_error *err);
+
+/* Gives the room back: removes a reserve that is ready or damaged. None: *ret_bytes is 0. */
+NODISCARD int stasis_image_reserve_remove(const char *path, uint64_t *ret_bytes,
+					  struct stasis_error *err);
+
+/* "none", "ready", … */
+const char *stasis_image_reserve_state_name(enum stasis_image_reserve_state state);
 
 /* ---- partial directories left behind ---- */
 

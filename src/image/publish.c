@@ -18,6 +18,7 @@
 #include "base/number.h"
 #include "image/io.h"
 #include "image/sums.h"
+#include "image/takeover.h"
 #include "image/writer.h"
 
 #define MANIFEST_POINT "image_manifest_write"
@@ -180,6 +181,7 @@ int stasis_image_writer_stage(struct stasis_image_writer *writer, struct stasis_
 	if (!writer->is_sealed)
 		return stasis_fail(err, STASIS_INTERNAL, "image '%s' is staged but not sealed",
 				   writer->path);
+	stasis_image_takeover_end(writer);
 	if (manifest_write(writer, STASIS_IMAGE_STAGED_NAME, err) != 0) {
 		stasis_error_context(err, "partial image '%s'", writer->partial_path);
 		return -1;

@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "image/io.h"
+#include "image/takeover.h"
 
 /* Copies a text that may be too long for its field: what is cut is of no use to a program. */
 static void text_set(char *target, size_t target_bytes, const char *text)
@@ -108,6 +109,7 @@ int stasis_image_writer_open(const char *path, const struct stasis_image_origin 
 	writer->parent_fd = -1;
 	writer->dir_fd = -1;
 	writer->gpu_fd = -1;
+	writer->takeover.dir_fd = -1;
 	if (stasis_image_destination_check(path, writer, err) != 0)
 		return -1;
 	writer->path = strdup(path);
@@ -135,6 +137,7 @@ int stasis_image_writer_abandon(struct stasis_image_writer *writer, struct stasi
 {
 	if (writer->dir_fd < 0 || writer->is_published)
 		return 0;
+	stasis_image_takeover_end(writer);
 	/* Closed first: some network file systems keep the names of open files. */
 	files_close(writer);
 	cleanup_fd(&writer->dir_fd);
@@ -163,6 +166,7 @@ void stasis_image_writer_close(struct stasis_image_writer *writer)
 	if (!writer->is_staged && !writer->is_kept &&
 	    stasis_image_writer_abandon(writer, &why) != 0)
 		stasis_log_warn("image: %s", why.text);
+	stasis_image_takeover_end(writer);
 	files_close(writer);
 	cleanup_fd(&writer->dir_fd);
 	cleanup_fd(&writer->parent_fd);

@@ -19,6 +19,21 @@ struct stasis_image_slot {
 	struct stasis_image_names names;
 };
 
+/* A file of a reserve that was taken over. */
+struct stasis_image_reserve_file {
+	uint32_t number; /* its name in the reserve */
+	int fd;
+	void *map; /* of the whole file, where that is in memory */
+	uint64_t map_bytes;
+};
+
+struct stasis_image_takeover {
+	int dir_fd; /* -1: nothing was taken over */
+	struct stasis_image_reserve_file *files;
+	uint32_t count;
+	uint32_t used; /* have become stripes, or could not */
+};
+
 struct stasis_image_writer {
 	char *path; /* the final place, for messages */
 	char *partial_path;
@@ -29,6 +44,7 @@ struct stasis_image_writer {
 	int gpu_fd; /* -1: no extent yet */
 	struct stasis_image_owner owner;
 	struct stasis_image_manifest manifest;
+	struct stasis_image_takeover takeover;
 	struct stasis_image_slot **slots; /* one for each extent of the manifest */
 	bool is_failed;                   /* sealing failed: never to be published */
 	bool is_sealed;

@@ -118,6 +118,8 @@ static int extent_add(struct capture *capture, size_t index, struct stasis_error
 			       i);
 		plan->extents[index].stripe_fds[i] = output->stripe_fds[i];
 		plan->extents[index].stripe_names[i] = name;
+		plan->extents[index].stripe_maps[i] = output->stripe_maps[i];
+		plan->extents[index].stripe_map_bytes[i] = output->stripe_map_bytes[i];
 	}
 	return 0;
 }
@@ -139,6 +141,7 @@ static int files_save(struct capture *capture, bool *ret_is_device_lost, struct 
 		*ret_is_device_lost = result.failed_side == STASIS_TRANSFER_DEVICE_SIDE;
 		return -1;
 	}
+	stasis_lib_event(round->sink, "file_store", "%s", stasis_transfer_store_name(result.store));
 	stasis_lib_event(round->sink, "stored_bytes", "%" PRIu64, result.stored_bytes);
 	stasis_lib_event(round->sink, "zero_bytes", "%" PRIu64, result.zero_bytes);
 	stasis_lib_event(round->sink, "save_seconds", "%.6f", stasis_seconds(result.elapsed_ns));

@@ -76,6 +76,21 @@ static void partials_report(const struct stasis_lib_sink *sink,
 	stasis_lib_event(sink, "removed_bytes", "%" PRIu64, removed_bytes);
 }
 
+/* A reserve is no garbage; that it is there is said. */
+static void reserve_report(const struct stasis_lib_sink *sink, const char *path)
+{
+	struct stasis_image_reserve_info info;
+
+	if (stasis_image_reserve_look(path, &info, NULL) != 0 ||
+	    info.state == STASIS_IMAGE_RESERVE_NONE)
+		return;
+	stasis_lib_event(sink, "reserve", "%s", stasis_image_reserve_state_name(info.state));
+	stasis_lib_event(sink, "reserve_bytes", "%" PRIu64, info.file_count * info.file_bytes);
+	if (*info.why)
+		stasis_lib_event(sink, "warning", "the reserve in '%.200s' is of no use: %s", path,
+				 info.why);
+}
+
 enum stasis_status stasis_library_collect(struct stasis_library *library,
 					  const struct stasis_image_options *options)
 {
@@ -100,5 +115,6 @@ enum stasis_status stasis_library_collect(struct stasis_library *library,
 	}
 	result = stasis_image_gc(ours.path, &gc, &partials, &count, err);
 	partials_report(&library->sink, partials, count);
+	reserve_report(&library->sink, ours.path);
 	return stasis_lib_end(library, result);
 }

@@ -52,16 +52,33 @@ static int extent_bound(struct stasis_lib_round *round, uint64_t *ret_bytes,
 	return 0;
 }
 
+/* What was reserved on the disk by the user; bytes of it. */
+static uint64_t reserve_take(struct stasis_lib_round *round)
+{
+	struct stasis_image_reserve_info info;
+	uint64_t bytes;
+
+	stasis_image_writer_reserve_take(round->writer, &info);
+	bytes = info.state == STASIS_IMAGE_RESERVE_READY ? info.file_count * info.file_bytes : 0;
+	if (bytes > 0)
+		stasis_lib_event(round->sink, "reserved_bytes", "%" PRIu64, bytes);
+	if (*info.why)
+		stasis_lib_event(round->sink, "warning", "the reserve beside '%s' is not used: %s",
+				 round->options->artifact_dir, info.why);
+	return bytes;
+}
+
 static int disk_check(struct stasis_lib_round *round, uint64_t bound_bytes,
 		      struct stasis_error *err)
 {
 	char free_text[32];
 	char need_text[32];
+	uint64_t reserved_bytes = reserve_take(round);
 	uint64_t free_bytes = 0;
 
 	if (stasis_image_writer_room(round->writer, &free_bytes, err) != 0)
 		return -1;
-	if (free_bytes >= bound_bytes)
+	if (free_bytes >= bound_bytes || free_bytes + reserved_bytes >= bound_bytes)
 		return 0;
 	return stasis_fail(err, STASIS_REFUSED,
 			   "the capture may need %s, and the file system of '%s' has %s left",
