@@ -50,8 +50,7 @@ static int answer_receive(int socket_fd, const struct stasis_wire_message *reque
 }
 
 static int answer_read(const struct stasis_wire_message *request,
-		       const struct stasis_wire_message *reply, bool *ret_is_known,
-		       struct stasis_error *err)
+		       const struct stasis_wire_message *reply, struct stasis_error *err)
 {
 	if (reply->kind == STASIS_WIRE_ERROR) {
 		stasis_error_take(err, &reply->error);
@@ -60,14 +59,13 @@ static int answer_read(const struct stasis_wire_message *request,
 	if (reply->kind == STASIS_WIRE_UNKNOWN && (request->flags & STASIS_WIRE_AGAIN) == 0)
 		return stasis_fail(err, STASIS_REFUSED,
 				   "the other side does not know what it was asked just now");
-	*ret_is_known = reply->kind == STASIS_WIRE_REPLY;
 	return 0;
 }
 
 int stasis_wire_call(int socket_fd, const struct stasis_wire_message *request, const int *fds,
 		     struct stasis_wire_message *ret_reply,
-		     struct stasis_wire_descriptors *ret_descriptors, bool *ret_is_known,
-		     uint64_t deadline_ns, struct stasis_error *err)
+		     struct stasis_wire_descriptors *ret_descriptors, uint64_t deadline_ns,
+		     struct stasis_error *err)
 {
 	CLEANUP(wire_descriptors) struct stasis_wire_descriptors descriptors = {0};
 
@@ -76,7 +74,7 @@ int stasis_wire_call(int socket_fd, const struct stasis_wire_message *request, c
 		stasis_error_context(err, "%s", stasis_wire_phase_name((uint32_t)request->phase));
 		return -1;
 	}
-	if (answer_read(request, ret_reply, ret_is_known, err) != 0)
+	if (answer_read(request, ret_reply, err) != 0)
 		return -1;
 	if (descriptors.count > 0 && !ret_descriptors)
 		return stasis_fail(err, STASIS_REFUSED, "%s: the answer carries descriptors",

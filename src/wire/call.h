@@ -18,14 +18,14 @@
 
 /*
  * Sends the request and waits for what answers it; late answers to earlier requests are dropped. An ERROR
- * becomes *err as the other side filled it. *ret_is_known: false if AGAIN was asked of a request that the
- * other side never got; *ret_reply is then empty. A failure of another kind leaves the outcome unknown: ask
+ * becomes *err as the other side filled it. The kind of *ret_reply is REPLY, or UNKNOWN if AGAIN was asked
+ * of a request that the other side never got. A failure of another kind leaves the outcome unknown: ask
  * again, with the same sequence number and STASIS_WIRE_AGAIN, over this session or a new one. NULL for
  * `ret_descriptors`: a reply with any is refused.
  */
 NODISCARD int stasis_wire_call(int socket_fd, const struct stasis_wire_message *request,
 			       const int *fds, struct stasis_wire_message *ret_reply,
-			       struct stasis_wire_descriptors *ret_descriptors, bool *ret_is_known,
+			       struct stasis_wire_descriptors *ret_descriptors,
 			       uint64_t deadline_ns, struct stasis_error *err);
 
 /* An error message that answers `request`. */

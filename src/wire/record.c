@@ -179,18 +179,19 @@ void stasis_wire_record(struct stasis_wire_codec *codec, struct stasis_wire_reco
 {
 	size_t end = codec->at + STASIS_WIRE_RECORD_BYTES;
 	uint32_t type = (uint32_t)record->type;
+	record_function *function;
 
 	if (stasis_wire_is_reading(codec))
 		memset(record, 0, sizeof(*record));
 	stasis_wire_u32(codec, &type);
 	stasis_wire_zero(codec, 4);
-	stasis_wire_check(codec, type > 0 && type < STASIS_WIRE_RECORD_TYPE_COUNT,
-			  "a record is of no type that is known");
-	if (codec->fault)
+	function = type < STASIS_WIRE_RECORD_TYPE_COUNT ? functions[type] : NULL;
+	stasis_wire_check(codec, function != NULL, "a record is of no type that is known");
+	if (!function || codec->fault)
 		return;
 	if (stasis_wire_is_reading(codec))
 		record->type = (enum stasis_wire_record_type)type;
-	functions[type](codec, record);
+	function(codec, record);
 	stasis_wire_zero_until(codec, end);
 	stasis_wire_check(codec, codec->at == end, "a record is too long");
 }
