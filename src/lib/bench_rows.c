@@ -41,6 +41,8 @@ static const struct variation variations[] = {
 	{"/size=1:64",     EVERYWHERE,          SAVE | LOAD, .size_divisor = 64},
 	{"/size=1:16",     EVERYWHERE,          SAVE | LOAD, .size_divisor = 16},
 	{"/size=1:4",      ON_TMPFS | ON_MEMORY, SAVE | LOAD, .size_divisor = 4},
+	{"/chunk=256K",    EVERYWHERE,          SAVE | LOAD, .chunk_bytes = 256 << 10},
+	{"/chunk=512K",    EVERYWHERE,          SAVE | LOAD, .chunk_bytes = 512 << 10},
 	{"/chunk=1M",      EVERYWHERE,          SAVE | LOAD, .chunk_bytes = 1 << 20},
 	{"/chunk=2M",      ON_TMPFS | ON_MEMORY, SAVE | LOAD, .chunk_bytes = 2 << 20},
 	{"/chunk=8M",      ON_TMPFS | ON_MEMORY, SAVE | LOAD, .chunk_bytes = 8 << 20},
