@@ -41,6 +41,15 @@ enum stasis_store {
 	STASIS_STORE_NATIVE = 2, /* the driver, into the target's own host memory */
 };
 
+/* How files are read and written. */
+enum stasis_file_store {
+	STASIS_FILE_STORE_AUTO = 0,    /* by what the file system is */
+	STASIS_FILE_STORE_STRIPES = 1, /* pread and pwrite, several files at once */
+	STASIS_FILE_STORE_MAPPING = 2, /* copies into a mapping; loads read */
+	STASIS_FILE_STORE_DIRECT = 3,  /* around the page cache */
+	STASIS_FILE_STORE_PLAIN = 4,   /* through the page cache */
+};
+
 /* When an image's digests are compared with its bytes. */
 enum stasis_verify {
 	STASIS_VERIFY_BEFORE = 0,  /* wholly, before the driver is asked to restore anything */
@@ -90,13 +99,16 @@ struct stasis_roundtrip_options {
 	enum stasis_verify verify;
 	bool is_without_fallback; /* do not reserve host memory against a failing disk */
 	int cancel_fd;            /* gives the round trip up when it turns readable; -1: never */
+	enum stasis_file_store file_store;
+	uint64_t chunk_bytes; /* 0: the default; a multiple of 4096 from 64 KiB to 64 MiB */
+	uint32_t workers;     /* threads that move bytes; 0: by processors, at most 16 */
 };
 
 #define STASIS_ROUNDTRIP_OPTIONS_INIT                                                              \
 	{                                                                                          \
 		sizeof(struct stasis_roundtrip_options), NULL, UINT64_C(64) << 20,                 \
 			UINT64_C(120000000000), 0, STASIS_STORE_AUTO, STASIS_DAMAGE_NONE,          \
-			STASIS_VERIFY_BEFORE, false, -1                                            \
+			STASIS_VERIFY_BEFORE, false, -1, STASIS_FILE_STORE_AUTO, 0, 0              \
 	}
 
 /*

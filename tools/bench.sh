@@ -12,4 +12,6 @@ for program in "$1"/bench/*; do
 	"$program"
 	count=$((count + 1))
 done
+note "== stasis bench transfer --quick"
+"$1/src/cli/stasis" bench transfer --quick
 [ $count -gt 0 ] || die "no program in '$1/bench'"

@@ -14,6 +14,7 @@ struct roundtrip_options {
 	struct stasis_roundtrip_options library;
 	int store;
 	int verify;
+	int file_store;
 	bool is_truncating;
 	bool is_corrupting;
 };
@@ -29,6 +30,12 @@ static const struct stasis_cli_choice verify_choices[] = {
 	{"loading", STASIS_VERIFY_LOADING},
 	{"off", STASIS_VERIFY_OFF},
 	{NULL, 0},
+};
+
+static const struct stasis_cli_choice file_store_choices[] = {
+	{"auto", STASIS_FILE_STORE_AUTO},       {"stripes", STASIS_FILE_STORE_STRIPES},
+	{"mapping", STASIS_FILE_STORE_MAPPING}, {"direct", STASIS_FILE_STORE_DIRECT},
+	{"plain", STASIS_FILE_STORE_PLAIN},     {NULL, 0},
 };
 
 #define FIELD(member) offsetof(struct roundtrip_options, member)
@@ -53,6 +60,12 @@ static const struct stasis_cli_option option_table[] = {
 	 "for all of it, with ms, s, m (120s)"},
 	{"--no-fallback", NULL, stasis_cli_parse_flag, FIELD(library.is_without_fallback), NULL,
 	 "reserve no host memory against a failing disk"},
+	{"--file-store", "auto|stripes|mapping|direct|plain", stasis_cli_parse_choice, FIELD(file_store),
+	 file_store_choices, "how files are written and read (by their file system)"},
+	{"--chunk-bytes", "N", stasis_cli_parse_bytes, FIELD(library.chunk_bytes), NULL,
+	 "what is moved and digested at once (4M)"},
+	{"--workers", "N", stasis_cli_parse_ordinal, FIELD(library.workers), NULL,
+	 "threads that move bytes (as many as processors, at most 16)"},
 	STASIS_CLI_COMMON_OPTIONS(struct roundtrip_options),
 };
 /* clang-format on */
@@ -77,6 +90,7 @@ static int options_settle(struct roundtrip_options *options, struct stasis_error
 		options->library.damage = STASIS_DAMAGE_CORRUPT;
 	options->library.store = (enum stasis_store)options->store;
 	options->library.verify = (enum stasis_verify)options->verify;
+	options->library.file_store = (enum stasis_file_store)options->file_store;
 	return 0;
 }
 

@@ -81,8 +81,8 @@ struct stasis_lib_bench {
 	struct stasis_gpu gpu;
 	CUdeviceptr device_memory;
 	uint64_t device_bytes;
-	uint32_t zero_percent; /* of what is in device memory now */
-	bool is_filled;
+	uint64_t filled_bytes; /* of device memory, with so many zeros */
+	uint32_t zero_percent;
 	uint8_t *pattern;                    /* one block */
 	uint64_t save_bytes_per_second;      /* of the link */
 	uint64_t load_bytes_per_second;      /* likewise */
@@ -107,11 +107,11 @@ NODISCARD int stasis_lib_bench_device_open(struct stasis_lib_bench *bench, uint6
 					   struct stasis_error *err);
 void stasis_lib_bench_device_close(struct stasis_lib_bench *bench);
 
-/* Fills device memory; of each hundred blocks so many are zeros, spread evenly. */
-NODISCARD int stasis_lib_bench_device_fill(struct stasis_lib_bench *bench, uint32_t zero_percent,
-					   struct stasis_error *err);
+/* Fills the first bytes of device memory; of each hundred blocks so many are zeros, spread evenly. */
+NODISCARD int stasis_lib_bench_device_fill(struct stasis_lib_bench *bench, uint64_t bytes,
+					   uint32_t zero_percent, struct stasis_error *err);
 
-/* Overwrites it, so that a load that does nothing is found out; and compares what was loaded, by samples. */
+/* Overwrites samples of it, so that a load that does nothing is found out; and compares them with what was saved. */
 NODISCARD int stasis_lib_bench_device_spoil(struct stasis_lib_bench *bench, uint64_t bytes,
 					    struct stasis_error *err);
 NODISCARD int stasis_lib_bench_device_check(struct stasis_lib_bench *bench, uint64_t bytes,

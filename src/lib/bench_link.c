@@ -12,6 +12,8 @@
 #define BLOCK_BYTES STASIS_LIB_BENCH_BLOCK_BYTES
 #define LINK_RUNS 5
 #define LINK_BYTES_MAX (8 * STASIS_GIB)
+#define LINK_BYTES_MAX_SIMULATED                                                                   \
+	(256 * STASIS_MIB) /* of which every byte is memory of this machine */
 #define SAMPLE_BYTES 4096
 #define SAMPLES 64
 
@@ -72,34 +74,47 @@ static bool block_is_zero(uint64_t index, uint32_t zero_percent)
 	return (index + 1) * zero_percent / 100 > index * zero_percent / 100;
 }
 
-int stasis_lib_bench_device_fill(struct stasis_lib_bench *bench, uint32_t zero_percent,
-				 struct stasis_error *err)
+int stasis_lib_bench_device_fill(struct stasis_lib_bench *bench, uint64_t bytes,
+				 uint32_t zero_percent, struct stasis_error *err)
 {
 	CUresult result = CUDA_SUCCESS;
 
-	if (bench->is_filled && bench->zero_percent == zero_percent)
+	if (bench->filled_bytes >= bytes && bench->zero_percent == zero_percent)
 		return 0;
-	for (uint64_t at = 0; at < bench->device_bytes && result == CUDA_SUCCESS;
-	     at += BLOCK_BYTES) {
-		size_t bytes = (size_t)stasis_min_u64(BLOCK_BYTES, bench->device_bytes - at);
+	for (uint64_t at = 0; at < bytes && result == CUDA_SUCCESS; at += BLOCK_BYTES) {
+		size_t step = (size_t)stasis_min_u64(BLOCK_BYTES, bytes - at);
 
 		result = block_is_zero(at / BLOCK_BYTES, zero_percent)
-				 ? bench->driver.cuMemsetD8(bench->device_memory + at, 0, bytes)
+				 ? bench->driver.cuMemsetD8(bench->device_memory + at, 0, step)
 				 : bench->driver.cuMemcpyHtoD(bench->device_memory + at,
-							      bench->pattern, bytes);
+							      bench->pattern, step);
 	}
 	if (result == CUDA_SUCCESS)
 		result = bench->driver.cuCtxSynchronize();
-	bench->is_filled = result == CUDA_SUCCESS;
+	bench->filled_bytes = result == CUDA_SUCCESS ? bytes : 0;
 	bench->zero_percent = zero_percent;
-	return bench->is_filled ? 0 : driver_fail(bench, result, "fill its memory", err);
+	return result == CUDA_SUCCESS ? 0 : driver_fail(bench, result, "fill its memory", err);
+}
+
+/* Whole pages, so that no sample lies in two blocks; the last one ends with the memory. */
+static uint64_t sample_place(uint64_t bytes, uint64_t index)
+{
+	uint64_t at = index < SAMPLES ? (bytes - 1) / SAMPLES * index : bytes - 1;
+
+	return at / SAMPLE_BYTES * SAMPLE_BYTES;
 }
 
 int stasis_lib_bench_device_spoil(struct stasis_lib_bench *bench, uint64_t bytes,
 				  struct stasis_error *err)
 {
-	CUresult result = bench->driver.cuMemsetD8(bench->device_memory, 0xa5, (size_t)bytes);
+	CUresult result = CUDA_SUCCESS;
 
+	for (uint64_t i = 0; i <= SAMPLES && result == CUDA_SUCCESS; i++) {
+		uint64_t at = sample_place(bytes, i);
+
+		result = bench->driver.cuMemsetD8(bench->device_memory + at, 0xa5,
+						  (size_t)stasis_min_u64(SAMPLE_BYTES, bytes - at));
+	}
 	if (result == CUDA_SUCCESS)
 		result = bench->driver.cuCtxSynchronize();
 	return result == CUDA_SUCCESS ? 0 : driver_fail(bench, result, "overwrite its memory", err);
@@ -129,11 +144,8 @@ int stasis_lib_bench_device_check(struct stasis_lib_bench *bench, uint64_t bytes
 				  struct stasis_error *err)
 {
 	for (uint64_t i = 0; i <= SAMPLES; i++) {
-		/* Whole pages, so that no sample lies in two blocks; the last one ends with the memory. */
-		uint64_t at = (bytes - 1) / SAMPLES * i / SAMPLE_BYTES * SAMPLE_BYTES;
+		uint64_t at = sample_place(bytes, i);
 
-		if (i == SAMPLES)
-			at = (bytes - 1) / SAMPLE_BYTES * SAMPLE_BYTES;
 		if (sample_check(bench, at, (size_t)stasis_min_u64(SAMPLE_BYTES, bytes - at),
 				 err) != 0)
 			return -1;
@@ -158,11 +170,17 @@ static CUresult link_pass(struct stasis_lib_bench *bench, uint64_t bytes, CUstre
 	return result == CUDA_SUCCESS ? driver->cuStreamSynchronize(stream) : result;
 }
 
+static uint64_t link_bytes(const struct stasis_lib_bench *bench)
+{
+	return stasis_min_u64(bench->device_bytes,
+			      bench->is_simulated ? LINK_BYTES_MAX_SIMULATED : LINK_BYTES_MAX);
+}
+
 /* The best of some passes, after one that does not count: a limit. */
 static int direction_measure(struct stasis_lib_bench *bench, CUstream stream, bool is_save,
 			     uint64_t *ret_rate, struct stasis_error *err)
 {
-	uint64_t bytes = stasis_min_u64(bench->device_bytes, LINK_BYTES_MAX);
+	uint64_t bytes = link_bytes(bench);
 	uint64_t best_ns = UINT64_MAX;
 
 	for (int i = 0; i <= LINK_RUNS; i++) {
@@ -186,7 +204,7 @@ int stasis_lib_bench_link_measure(struct stasis_lib_bench *bench, struct stasis_
 	int status;
 
 	/* Both ways the pinned block holds and keeps the pattern: every block is that block. */
-	if (stasis_lib_bench_device_fill(bench, 0, err) != 0)
+	if (stasis_lib_bench_device_fill(bench, link_bytes(bench), 0, err) != 0)
 		return -1;
 	result = bench->driver.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
 	if (result != CUDA_SUCCESS)

@@ -107,7 +107,8 @@ static int engine_measure(struct stasis_lib_bench *bench, struct stasis_transfer
 	if (engine_run(bench, engine, row, row->direction, &samples->result, err) != 0)
 		return -1;
 	samples->engine_ns[samples->count] = stasis_clock_now_ns() - start_ns;
-	bench->is_filled = bench->is_filled && !is_load;
+	if (is_load)
+		bench->filled_bytes = 0;
 	return is_load ? stasis_lib_bench_device_check(bench, row->bytes, err) : 0;
 }
 
@@ -175,7 +176,7 @@ static void samples_report(struct stasis_lib_bench *bench, const struct samples 
 static bool is_into_reserve(const struct stasis_lib_bench_row *row)
 {
 	return row->place == STASIS_LIB_BENCH_TMPFS && row->direction == STASIS_TRANSFER_SAVE &&
-	       row->store == STASIS_TRANSFER_STORE_AUTO;
+	       row->store == STASIS_TRANSFER_STORE_AUTO && row->zero_percent < 100;
 }
 
 static const char *cold_word(const struct stasis_lib_bench *bench,
@@ -260,7 +261,7 @@ int stasis_lib_bench_row_run(struct stasis_lib_bench *bench, const struct stasis
 	int status;
 
 	bench->row_name = row->name;
-	if (stasis_lib_bench_device_fill(bench, row->zero_percent, err) != 0 ||
+	if (stasis_lib_bench_device_fill(bench, row->bytes, row->zero_percent, err) != 0 ||
 	    stasis_lib_bench_files_get(bench, row, err) != 0 ||
 	    stasis_transfer_new(&options, &engine, err) != 0)
 		return -1;

@@ -93,9 +93,9 @@ static int extent_add(struct capture *capture, size_t index, struct stasis_error
 		.gpu_uuid = view->device.uuid,
 		.store = STASIS_IMAGE_STORE_CUSTOM,
 		.logical_bytes = view->bytes,
-		.chunk_bytes = STASIS_CHUNK_BYTES_DEFAULT,
-		.stripe_count =
-			stasis_transfer_stripe_count(view->bytes, STASIS_CHUNK_BYTES_DEFAULT),
+		.chunk_bytes = stasis_lib_round_chunk_bytes(capture->round),
+		.stripe_count = stasis_transfer_stripe_count(
+			view->bytes, stasis_lib_round_chunk_bytes(capture->round)),
 	};
 	struct stasis_image_output *output = NULL;
 
@@ -160,7 +160,7 @@ static int reserved_describe(struct capture *capture, struct stasis_error *err)
 	struct stasis_lib_round *round = capture->round;
 	struct stasis_lib_source *source = calloc(1, sizeof(*source));
 	struct stasis_chunk *chunks =
-		calloc((size_t)stasis_chunk_count(view->bytes, STASIS_CHUNK_BYTES_DEFAULT),
+		calloc((size_t)stasis_chunk_count(view->bytes, stasis_lib_round_chunk_bytes(round)),
 		       sizeof(*chunks));
 
 	if (!source || !chunks) {
@@ -175,7 +175,7 @@ static int reserved_describe(struct capture *capture, struct stasis_error *err)
 		.direction = STASIS_TRANSFER_SAVE,
 		.name = "reserved memory",
 		.bytes = view->bytes,
-		.chunk_bytes = STASIS_CHUNK_BYTES_DEFAULT,
+		.chunk_bytes = stasis_lib_round_chunk_bytes(round),
 		.stripe_count = 1,
 		.memory = &round->reserve,
 		.chunks = chunks,
@@ -195,7 +195,8 @@ static int redirect(struct capture *capture, const struct stasis_error *cause,
 		return 0;
 	if (round->reserve.fd < 0 || capture->operation.view_count > 1 ||
 	    stasis_transfer_reserve_bytes(capture->operation.views[0].bytes,
-					  STASIS_CHUNK_BYTES_DEFAULT, 1, 0) > round->reserve.bytes)
+					  stasis_lib_round_chunk_bytes(round), 1,
+					  0) > round->reserve.bytes)
 		return stasis_fail(err, STASIS_LOST,
 				   "the driver has begun, and there is no reserved memory to take "
 				   "the bytes");

@@ -31,7 +31,7 @@ static void memory_sample(struct stasis_lib_hands *hands)
 		hands->rss_anon_peak_bytes = kib * STASIS_KIB;
 }
 
-/* Called by the engine in our thread, at most every 100 ms. */
+/* Called by the engine in our thread, every 40 ms or so. */
 static void progress_report(void *data, uint64_t done_bytes, uint64_t total_bytes)
 {
 	struct stasis_lib_hands *hands = data;

@@ -21,9 +21,21 @@
 /* Leaves the machine something to live on. */
 #define MEMORY_MARGIN_BYTES (64 * STASIS_MIB)
 
+_Static_assert((int)STASIS_FILE_STORE_AUTO == (int)STASIS_TRANSFER_STORE_AUTO &&
+		       (int)STASIS_FILE_STORE_STRIPES == (int)STASIS_TRANSFER_STORE_STRIPES &&
+		       (int)STASIS_FILE_STORE_MAPPING == (int)STASIS_TRANSFER_STORE_MAPPING &&
+		       (int)STASIS_FILE_STORE_DIRECT == (int)STASIS_TRANSFER_STORE_DIRECT &&
+		       (int)STASIS_FILE_STORE_PLAIN == (int)STASIS_TRANSFER_STORE_PLAIN,
+	       "one list of stores");
+
 static int contexts_open(struct stasis_lib_round *round, struct stasis_error *err)
 {
-	struct stasis_transfer_options options = {.driver = &round->hands.driver};
+	struct stasis_transfer_options options = {
+		.driver = &round->hands.driver,
+		.store = (enum stasis_transfer_store)round->options->file_store,
+		.chunk_bytes = round->options->chunk_bytes,
+		.workers = round->options->workers,
+	};
 	struct stasis_gpu_set set = {.uuids = &round->gpu.uuid, .count = 1};
 
 	if (stasis_contexts_retain(&round->hands.driver, &set, &round->contexts, err) != 0 ||
@@ -91,8 +103,8 @@ static int memory_open(struct stasis_lib_round *round, uint64_t bound_bytes,
 		       struct stasis_error *err)
 {
 	struct stasis_lib_host_memory host;
-	uint64_t bytes =
-		stasis_transfer_reserve_bytes(bound_bytes, STASIS_CHUNK_BYTES_DEFAULT, 1, 0);
+	uint64_t bytes = stasis_transfer_reserve_bytes(bound_bytes,
+						       stasis_lib_round_chunk_bytes(round), 1, 0);
 	char free_text[32];
 	char need_text[32];
 

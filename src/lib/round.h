@@ -58,6 +58,13 @@ struct stasis_lib_round {
 	uint64_t restore_ns;
 };
 
+/* The size of every chunk of this round. */
+static inline uint64_t stasis_lib_round_chunk_bytes(const struct stasis_lib_round *round)
+{
+	return round->options->chunk_bytes ? round->options->chunk_bytes
+					   : STASIS_CHUNK_BYTES_DEFAULT;
+}
+
 NODISCARD int stasis_lib_round_prepare(struct stasis_lib_round *round, struct stasis_error *err);
 NODISCARD int stasis_lib_round_start(struct stasis_lib_round *round, struct stasis_error *err);
 NODISCARD int stasis_lib_round_reserve(struct stasis_lib_round *round, struct stasis_error *err);

@@ -22,6 +22,7 @@
 #include "lib/library.h"
 #include "lib/rescue.h"
 #include "lib/supervise.h"
+#include "transfer/transfer.h"
 
 #define POLL_US 10000 /* between two looks at a process */
 
@@ -30,6 +31,25 @@ struct roundtrip {
 	const struct stasis_lib_sink *sink;
 	struct stasis_lib_knowledge knowledge;
 };
+
+static int transfer_options_check(const struct stasis_roundtrip_options *options,
+				  struct stasis_error *err)
+{
+	uint64_t chunk_bytes = options->chunk_bytes;
+
+	if (chunk_bytes > 0 &&
+	    (chunk_bytes < STASIS_CHUNK_BYTES_MIN || chunk_bytes > STASIS_CHUNK_BYTES_MAX ||
+	     chunk_bytes % STASIS_STORED_ALIGNMENT != 0))
+		return stasis_fail(err, STASIS_USAGE,
+				   "roundtrip: chunks must be between 64K and 64M and a multiple "
+				   "of 4096 bytes");
+	if (options->workers > STASIS_TRANSFER_WORKERS_MAX)
+		return stasis_fail(err, STASIS_USAGE, "roundtrip: at most %d workers",
+				   STASIS_TRANSFER_WORKERS_MAX);
+	if ((unsigned int)options->file_store > STASIS_FILE_STORE_PLAIN)
+		return stasis_fail(err, STASIS_USAGE, "roundtrip: unknown file store");
+	return 0;
+}
 
 static int options_check(const struct stasis_roundtrip_options *options, struct stasis_error *err)
 {
@@ -52,7 +72,7 @@ static int options_check(const struct stasis_roundtrip_options *options, struct 
 	    (unsigned int)options->verify > STASIS_VERIFY_OFF)
 		return stasis_fail(err, STASIS_USAGE,
 				   "roundtrip: unknown store, damage or verification");
-	return 0;
+	return transfer_options_check(options, err);
 }
 
 /* Removes a partial that nobody needs any more. */

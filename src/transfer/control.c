@@ -13,7 +13,7 @@
 #include "base/number.h"
 
 #define TICK_NS (20 * STASIS_NS_PER_MS)
-#define PROGRESS_NS (100 * STASIS_NS_PER_MS)
+#define PROGRESS_NS (40 * STASIS_NS_PER_MS)
 
 static const struct stasis_transfer_watch watch_nothing = {.deadline_ns = STASIS_NO_DEADLINE};
 

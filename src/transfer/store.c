@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fault.h"
+#include "base/log.h"
 #include "base/number.h"
 
 /* Below this, one file serves as well as many. */
@@ -171,6 +172,18 @@ static bool open_is_faulty(const struct stasis_transfer_extent *extent, struct s
 	return true;
 }
 
+static const char *store_why(const struct stasis_transfer_extent *extent,
+			     enum stasis_transfer_store store, enum stasis_transfer_store forced)
+{
+	if (extent->memory)
+		return ", since it lies in host memory";
+	if (forced != STASIS_TRANSFER_STORE_AUTO)
+		return ", as was asked for";
+	if (store == STASIS_TRANSFER_STORE_MAPPING)
+		return ", since its files were mapped ahead";
+	return ", by what the file system is";
+}
+
 int stasis_transfer_files_open(struct stasis_transfer_file_set *files,
 			       const struct stasis_transfer_extent *extent,
 			       enum stasis_transfer_store forced, bool is_saving,
@@ -183,6 +196,8 @@ int stasis_transfer_files_open(struct stasis_transfer_file_set *files,
 		return -1;
 	if (store_choose(extent, forced, is_saving, &store, err) != 0)
 		return -1;
+	stasis_log_info("transfer: extent '%s': store '%s'%s", extent->name, stores[store].name,
+			store_why(extent, store, forced));
 	files->store = store;
 	files->ops = stores[store].ops;
 	if (extent->memory)

@@ -11,6 +11,7 @@
 #include <sys/vfs.h>
 
 #include "base/compiler.h"
+#include "base/log.h"
 #include "transfer/store.h"
 
 /* Linux 6.1 and newer; libc headers may be older than the kernel, so that it is read by its place. */
@@ -23,6 +24,7 @@
 
 struct file_system {
 	uint32_t magic;
+	const char *name;
 	enum stasis_transfer_store store;
 };
 
@@ -32,11 +34,11 @@ struct file_system {
  * time a GB more than pwrite does.
  */
 static const struct file_system file_systems[] = {
-	{TMPFS_MAGIC, STASIS_TRANSFER_STORE_STRIPES},
-	{RAMFS_MAGIC, STASIS_TRANSFER_STORE_STRIPES},
-	{EXT4_SUPER_MAGIC, STASIS_TRANSFER_STORE_DIRECT},
-	{MAGIC_XFS, STASIS_TRANSFER_STORE_DIRECT},
-	{MAGIC_F2FS, STASIS_TRANSFER_STORE_DIRECT},
+	{TMPFS_MAGIC, "tmpfs", STASIS_TRANSFER_STORE_STRIPES},
+	{RAMFS_MAGIC, "ramfs", STASIS_TRANSFER_STORE_STRIPES},
+	{EXT4_SUPER_MAGIC, "ext4", STASIS_TRANSFER_STORE_DIRECT},
+	{MAGIC_XFS, "xfs", STASIS_TRANSFER_STORE_DIRECT},
+	{MAGIC_F2FS, "f2fs", STASIS_TRANSFER_STORE_DIRECT},
 };
 
 static bool alignment_suits(uint32_t alignment)
@@ -63,19 +65,22 @@ static bool takes_direct(int fd)
 	return alignment_suits(memory) && alignment_suits(offset);
 }
 
-static enum stasis_transfer_store store_of(uint32_t magic)
+static const struct file_system *file_system_of(uint32_t magic)
 {
+	static const struct file_system other = {0, "another file system",
+						 STASIS_TRANSFER_STORE_PLAIN};
+
 	for (size_t i = 0; i < ARRAY_COUNT(file_systems); i++) {
 		if (file_systems[i].magic == magic)
-			return file_systems[i].store;
+			return &file_systems[i];
 	}
-	return STASIS_TRANSFER_STORE_PLAIN;
+	return &other;
 }
 
 int stasis_transfer_store_detect(int fd, const char *name, enum stasis_transfer_store *ret_store,
 				 struct stasis_error *err)
 {
-	enum stasis_transfer_store store;
+	const struct file_system *found;
 	struct statfs info;
 
 	if (fstatfs(fd, &info) != 0)
@@ -84,9 +89,15 @@ int stasis_transfer_store_detect(int fd, const char *name, enum stasis_transfer_
 		return stasis_fail(
 			err, STASIS_REFUSED,
 			"'%s' is on hugetlbfs, which has no files of odd length; use tmpfs", name);
-	store = store_of((uint32_t)info.f_type);
-	if (store == STASIS_TRANSFER_STORE_DIRECT && !takes_direct(fd))
-		store = STASIS_TRANSFER_STORE_PLAIN;
-	*ret_store = store;
+	found = file_system_of((uint32_t)info.f_type);
+	*ret_store = found->store;
+	if (found->store == STASIS_TRANSFER_STORE_DIRECT && !takes_direct(fd)) {
+		*ret_store = STASIS_TRANSFER_STORE_PLAIN;
+		stasis_log_info("transfer: '%s': it is on %s, which takes no direct I/O here", name,
+				found->name);
+	} else {
+		stasis_log_info("transfer: '%s': it is on %s (0x%x)", name, found->name,
+				(unsigned int)info.f_type);
+	}
 	return 0;
 }

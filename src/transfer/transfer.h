@@ -145,7 +145,10 @@ struct stasis_transfer_options {
 
 /* How one waits for a transfer. Zero-initialised but for the deadline: nothing is watched. */
 struct stasis_transfer_watch {
-	/* Called in the caller's thread, at most every 100 ms, and once at the end of a success. */
+	/*
+	 * Called in the caller's thread, at most every 40 ms (so that one who looks for a cancellation here
+	 * finds it in time), and once at the end of a success.
+	 */
 	void (*progress)(void *data, uint64_t done_bytes, uint64_t total_bytes);
 	void *progress_data;
 	const atomic_bool *cancel; /* set by anyone, a signal handler too; noticed within 100 ms */

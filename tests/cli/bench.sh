@@ -37,6 +37,9 @@ for row in rows.values():
 assert report["link_save_gbps"] > 0 and report["exit_status"] == 0
 END
 
+python3 "$STASIS_SOURCE_DIR/bench/plot" out rows.svg || fail "expected a drawing"
+python3 -c 'import xml.dom.minidom; xml.dom.minidom.parse("rows.svg")' || fail "expected the drawing to be XML"
+
 # odd sizes, forced stores, and less than a chunk
 bench --bytes 1001 --rows 'load/*' --runs 1
 expect_status 0

@@ -38,6 +38,19 @@ passed --bytes 3M --store native
 passed --bytes 5M --verify loading
 passed --bytes 5M --verify off
 passed --bytes 5M --no-fallback
+for store in auto stripes mapping direct plain; do
+	passed --bytes 5M --file-store $store --chunk-bytes 256K --workers 3
+done
+roundtrip image0 --bytes 1M --file-store mapping --verbose
+expect_line "file_store=mapping"
+grep -q "store 'mapping', as was asked for" err || fail "expected the store's reason"
+rm -rf image0
+roundtrip image0 --bytes 1M --chunk-bytes 5000
+expect_status 2
+expect_error "chunks must be between"
+roundtrip image0 --bytes 1M --workers 17
+expect_status 2
+expect_error "at most 16 workers"
 umask 000
 passed --bytes 5M
 umask 077
