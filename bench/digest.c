@@ -12,6 +12,7 @@
 #include "base/number.h"
 
 #define TOTAL_BYTES (UINT64_C(4) << 30)
+#define LARGEST_BYTES ((size_t)256 << 20)
 
 static double rate_of(const uint8_t *data, size_t bytes)
 {
@@ -29,13 +30,13 @@ static double rate_of(const uint8_t *data, size_t bytes)
 
 int main(void)
 {
-	static const size_t sizes[] = {256 << 10, 1 << 20, 4 << 20, 256 << 20};
-	CLEANUP(free) uint8_t *data = malloc(sizes[ARRAY_COUNT(sizes) - 1]);
+	static const size_t sizes[] = {256 << 10, 1 << 20, 4 << 20, LARGEST_BYTES};
+	CLEANUP(free) uint8_t *data = malloc(LARGEST_BYTES);
 	char text[32];
 
 	if (!data)
 		return 1;
-	memset(data, 0x5a, sizes[ARRAY_COUNT(sizes) - 1]);
+	memset(data, 0x5a, LARGEST_BYTES);
 	for (size_t i = 0; i < ARRAY_COUNT(sizes); i++)
 		(void)printf("digest of %s: %.2f GB/s, one thread, %s\n",
 			     stasis_format_bytes(sizes[i], text, sizeof(text)),

@@ -99,6 +99,33 @@ expect_status 1
 expect_error "given up"
 [ -z "$(find room -name '.stasis*')" ] || fail "expected nothing left of the reserve"
 
+# in memory the files are mapped ahead and copied into; those too small for it are written to
+if [ "$(stat -f -c %T /dev/shm)" = tmpfs ]; then
+	memory=$(mktemp -d -p /dev/shm) || fail "expected room in /dev/shm"
+	trap 'rm -rf "$memory"' EXIT
+	reserve "$memory" --bytes 128M
+	expect_status 0
+	roundtrip "$memory/image" --bytes 64M --verbose
+	expect_status 0
+	expect_line file_store=mapping
+	expect_last_line roundtrip=passed
+	grep -q "store 'mapping', since its files were mapped ahead" err || fail "expected the store's reason"
+	run_limited "$stasis" verify "$memory/image"
+	expect_last_line verify=passed
+	rm -rf "$memory/image"
+	reserve "$memory" --remove
+	reserve "$memory" --bytes 4M
+	roundtrip "$memory/image" --bytes 64M
+	expect_status 0
+	expect_line file_store=stripes
+	expect_last_line roundtrip=passed
+	rm -rf "$memory/image"
+	reserve "$memory" --bytes 128M
+	roundtrip "$memory/image" --bytes 64M --file-store stripes
+	expect_line file_store=stripes
+	expect_last_line roundtrip=passed
+fi
+
 # usage
 reserve room
 expect_status 2
