@@ -83,6 +83,21 @@ static int views_save(struct capture *capture, struct stasis_lib_source *plan, b
 	return result;
 }
 
+/* As many stripes as serve well, or more, where only so its parts fit into the files of a reserve. */
+static uint32_t stripe_count_of(const struct stasis_lib_round *round, uint64_t bytes)
+{
+	uint64_t chunk_bytes = stasis_lib_round_chunk_bytes(round);
+	uint32_t well = stasis_transfer_stripe_count(bytes, chunk_bytes);
+
+	for (uint32_t count = well;
+	     count <= round->reserve_file_count && count <= STASIS_STRIPES_MAX; count++) {
+		if (stasis_transfer_reserve_bytes(bytes, chunk_bytes, count, 0) <=
+		    round->reserve_file_bytes)
+			return count;
+	}
+	return well;
+}
+
 /* Makes the files of one view's extent and lends them to the engine. */
 static int extent_add(struct capture *capture, size_t index, struct stasis_error *err)
 {
@@ -94,8 +109,7 @@ static int extent_add(struct capture *capture, size_t index, struct stasis_error
 		.store = STASIS_IMAGE_STORE_CUSTOM,
 		.logical_bytes = view->bytes,
 		.chunk_bytes = stasis_lib_round_chunk_bytes(capture->round),
-		.stripe_count = stasis_transfer_stripe_count(
-			view->bytes, stasis_lib_round_chunk_bytes(capture->round)),
+		.stripe_count = stripe_count_of(capture->round, view->bytes),
 	};
 	struct stasis_image_output *output = NULL;
 

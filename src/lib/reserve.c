@@ -72,8 +72,11 @@ static uint64_t reserve_take(struct stasis_lib_round *round)
 
 	stasis_image_writer_reserve_take(round->writer, &info);
 	bytes = info.state == STASIS_IMAGE_RESERVE_READY ? info.file_count * info.file_bytes : 0;
-	if (bytes > 0)
+	if (bytes > 0) {
+		round->reserve_file_count = info.file_count;
+		round->reserve_file_bytes = info.file_bytes;
 		stasis_lib_event(round->sink, "reserved_bytes", "%" PRIu64, bytes);
+	}
 	if (*info.why)
 		stasis_lib_event(round->sink, "warning", "the reserve beside '%s' is not used: %s",
 				 round->options->artifact_dir, info.why);

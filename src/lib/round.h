@@ -45,6 +45,9 @@ struct stasis_lib_round {
 	struct stasis_transfer_memory reserve; /* for a destination that fails; may stay empty */
 	struct stasis_lib_source *reserved;    /* describes what lies in it */
 	struct stasis_image_writer *writer;
+	uint32_t
+		reserve_file_count; /* of the user's reserve on the disk, taken over by the writer */
+	uint64_t reserve_file_bytes;
 	uint32_t process_index;
 
 	enum stasis_lib_copy copy;
