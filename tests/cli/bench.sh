@@ -33,7 +33,9 @@ assert sorted(rows) == ["load/tmpfs", "save/memory/chunk=1M", "save/tmpfs/chunk=
 for row in rows.values():
     assert row["runs"] == 3 and len(row["samples"].split()) == 3, row
     assert row["bytes"] == 1 << 20 and row["gbps"] > 0 and row["limit_gbps"] > 0, row
-    assert abs(row["ratio"] - row["gbps"] / row["limit_gbps"]) < 0.01 + row["ratio"] * 0.01, row
+    # all three are rounded to thousandths, which is much of a slow row
+    slack = 0.0006 * (1 + row["ratio"] + row["limit_gbps"])
+    assert abs(row["ratio"] * row["limit_gbps"] - row["gbps"]) < slack, row
 assert report["link_save_gbps"] > 0 and report["exit_status"] == 0
 END
 
