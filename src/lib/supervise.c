@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 
-/* How long a child that was asked to give up may stay silent. */
+/* How long a child that was asked to give up may stay silent, and move nothing. */
 #define GRACE_MAX_NS (5 * STASIS_NS_PER_S)
 #define GRACE_SHARE 8 /* of the whole time */
 
@@ -34,6 +34,7 @@ struct supervisor {
 	bool is_late; /* time ran out, rather than somebody wanting an end */
 	bool is_overdue;
 	bool has_ended; /* its last word has come */
+	char progress[sizeof(((struct stasis_lib_record *)NULL)->text)]; /* the last that came */
 	struct stasis_error *outcome;
 };
 
@@ -105,10 +106,34 @@ static void phase_take(struct supervisor *supervisor, enum stasis_lib_phase phas
 	(void)stasis_fault_point(point);
 }
 
+static uint64_t grace_deadline_ns(const struct supervisor *supervisor)
+{
+	uint64_t grace_ns = supervisor->watch->timeout_ns / GRACE_SHARE;
+
+	return stasis_deadline_after_ns(grace_ns < GRACE_MAX_NS ? grace_ns : GRACE_MAX_NS);
+}
+
+/*
+ * Bringing the workload back may mean moving all its bytes, however many: as long as they move, nobody who
+ * was asked to give up is ended, since ending an open operation loses the workload.
+ */
+static void progress_take(struct supervisor *supervisor, const char *text)
+{
+	uint64_t deadline_ns = grace_deadline_ns(supervisor);
+
+	if (strncmp(supervisor->progress, text, sizeof(supervisor->progress) - 1) == 0)
+		return;
+	(void)snprintf(supervisor->progress, sizeof(supervisor->progress), "%s", text);
+	if (supervisor->was_asked && deadline_ns > supervisor->deadline_ns)
+		supervisor->deadline_ns = deadline_ns;
+}
+
 static void record_take(struct supervisor *supervisor, const struct stasis_lib_record *record)
 {
 	switch ((enum stasis_lib_record_kind)record->kind) {
 	case STASIS_LIB_RECORD_EVENT:
+		if (strcmp(record->key, "progress") == 0)
+			progress_take(supervisor, record->text);
 		stasis_lib_event(supervisor->watch->sink, record->key, "%s", record->text);
 		break;
 	case STASIS_LIB_RECORD_PHASE:
@@ -129,13 +154,10 @@ static void record_take(struct supervisor *supervisor, const struct stasis_lib_r
 
 static void give_up_ask(struct supervisor *supervisor, bool is_late)
 {
-	uint64_t grace_ns = supervisor->watch->timeout_ns / GRACE_SHARE;
-
 	supervisor->was_asked = true;
 	supervisor->is_late = is_late;
 	stasis_lib_channel_cancel(supervisor->fd);
-	supervisor->deadline_ns =
-		stasis_deadline_after_ns(grace_ns < GRACE_MAX_NS ? grace_ns : GRACE_MAX_NS);
+	supervisor->deadline_ns = grace_deadline_ns(supervisor);
 }
 
 /* Waits for the next record. *ret_is_over: the child closed its end, or its time is over for good. */

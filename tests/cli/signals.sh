@@ -35,3 +35,17 @@ command_text="SIGTERM while saving"
 # The signal may come too late for such a small memory; then all went well.
 [ "$status" = 0 ] || expect_status 1
 expect_no_partial
+
+# However long the bytes take on their way to a safe place, a worker that moves them is left to finish.
+rm -rf image out err
+STASIS_WORKLOAD_REPORT=$PWD/verdict-slow STASIS_SIM_FAULT='cuMemcpyDtoHAsync:*=delay=100' STASIS_SIM_FAULT_PROCESS=stasis \
+	"$stasis" roundtrip --artifact-dir image --bytes 128M --workers 2 --timeout 8s >out 2>err &
+pid=$!
+wait_for grep -q '^phase=save' out
+kill -TERM "$pid"
+wait "$pid"
+status=$?
+command_text="SIGTERM while saving slowly"
+expect_status 1
+[ "$(cat verdict-slow 2>/dev/null)" = passed ] || fail "expected the workload's own verdict: passed"
+expect_no_partial
