@@ -67,6 +67,23 @@ static bool key_is_real(const char *key)
 	return false;
 }
 
+/* A text of somebody else's, a path for one, may hold anything; JSON holds UTF-8 only. NULL: no memory. */
+static json_t *json_of_text(const char *text)
+{
+	json_t *value = json_string(text);
+	char *copy = value ? NULL : strdup(text);
+
+	if (value || !copy)
+		return value;
+	for (char *at = copy; *at; at++) {
+		if ((unsigned char)*at >= 0x80)
+			*at = '?';
+	}
+	value = json_string(copy);
+	free(copy);
+	return value;
+}
+
 static json_t *json_of_value(const char *key, const char *value)
 {
 	char *end = NULL;
@@ -84,7 +101,7 @@ static json_t *json_of_value(const char *key, const char *value)
 		if (end != value && !*end)
 			return json_real(real);
 	}
-	return json_string(value);
+	return json_of_text(value);
 }
 
 /* The member `name` of an object, or the element of that index of an array; made if it is not there. */
@@ -147,13 +164,26 @@ static void output_flush(struct stasis_cli_output *output)
 		output->is_write_failed = true;
 }
 
+/* On one line, whatever is in it: a path must not be able to begin a line or to steer a terminal. */
+static void line_end(FILE *stream, const char *text)
+{
+	for (const char *at = text; *at; at++) {
+		bool is_control = (unsigned char)*at < 0x20 || *at == 0x7f;
+
+		(void)fputc(is_control ? '?' : *at, stream);
+	}
+	(void)fputc('\n', stream);
+}
+
 static void text_print(struct stasis_cli_output *output, const char *key, const char *value)
 {
 	stasis_cli_progress_clear(&output->progress);
-	if (strcmp(key, "phase") == 0)
+	if (strcmp(key, "phase") == 0) {
 		(void)printf("phase=%-22s %s\n", value, stasis_cli_phase_sentence(value));
-	else
-		(void)printf("%s=%s\n", key, value);
+	} else {
+		(void)printf("%s=", key);
+		line_end(stdout, value);
+	}
 	output_flush(output);
 }
 
@@ -194,8 +224,10 @@ int stasis_cli_output_finish(struct stasis_cli_output *output, enum stasis_statu
 	stasis_cli_progress_clear(&output->progress);
 	if (is_json)
 		json_finish(output, status, error);
-	if (*error)
-		(void)fprintf(stderr, "stasis: error: %s\n", error);
+	if (*error) {
+		(void)fputs("stasis: error: ", stderr);
+		line_end(stderr, error);
+	}
 	if (output->is_out_of_memory)
 		(void)fputs("stasis: error: the JSON object could not be made whole\n", stderr);
 	output_flush(output);

@@ -46,3 +46,27 @@ holds "o['store_native'] == 'yes' and o['gpu'][0]['bytes'] > 0"
 run_limited "$stasis" status --json $$
 expect_status 1
 holds "o['status'] == 'refused' and 'no CUDA state' in o['error']"
+
+# Names that are no UTF-8, or would break a line, stay out of nobody's object and cost no exit status.
+odd=$'odd\xff\n"\\name'
+for command in inspect verify gc reserve; do
+	arguments=()
+	[ $command != reserve ] || arguments=(--bytes 1M)
+	run_limited "$stasis" $command --json "${arguments[@]}" "./missing-$odd"
+	holds "o['error'].count('missing-odd?') == 1 and o['exit_status'] == $status"
+	[ "$(wc -l <err)" = 1 ] || fail "expected one line on standard error"
+done
+roundtrip "$odd" --bytes 1M --json
+expect_status 0
+expect_no_error
+holds "o['roundtrip'] == 'passed'"
+for command in inspect verify doctor; do
+	arguments=("$odd")
+	[ $command != doctor ] || arguments=(--dir "$odd")
+	run_limited "$stasis" $command --json "${arguments[@]}"
+	expect_status 0
+	expect_no_error
+	run_limited "$stasis" $command "${arguments[@]}"
+	expect_status 0
+	! grep -qvE '^[a-z0-9_.]+=' out || fail "expected nothing but key=value lines"
+done
