@@ -23,9 +23,10 @@ struct stasis_transfer_store_ops;
 
 /* One stripe, opened for one transfer. */
 struct stasis_transfer_file {
-	const char *name; /* borrowed */
-	int fd;           /* borrowed; -1 for memory */
-	int status_flags; /* to be put back; -1: unchanged */
+	const char *name;     /* borrowed */
+	int fd;               /* borrowed; -1 for memory */
+	int status_flags;     /* to be put back; -1: unchanged */
+	atomic_uint halvings; /* of what one call moves, after calls that took long */
 	bool is_saving;
 	uint64_t bytes; /* the file's size when it was opened */
 	uint8_t *base;  /* of a mapping or of host memory */

@@ -1,18 +1,23 @@
 /*
  * The stores that read and write files: stripes, plain and direct; see store.h.
  *
- * One call moves at most 1 MiB, so that a transfer that was stopped ends within 100 ms on slow storage too.
+ * A transfer that was stopped ends within 100 ms on slow storage, too: one call moves at most 1 MiB, or, around
+ * the page cache, where disks want large requests, 4 MiB until a call takes too long.
  */
 
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/number.h"
 #include "transfer/store.h"
 
 #define STEP_BYTES (UINT64_C(1) << 20)
+#define STEP_BYTES_DIRECT (UINT64_C(4) << 20)
+#define STEP_HALVINGS_MAX 4 /* 256 KiB */
+#define STEP_NS_MAX (50 * STASIS_NS_PER_MS)
 
 static bool is_stopped(const atomic_bool *stop)
 {
@@ -28,12 +33,24 @@ static bool is_direct(const struct stasis_transfer_file *file)
 static size_t step_bytes(const struct stasis_transfer_file *file, const char *point, size_t bytes,
 			 int *ret_code)
 {
-	size_t step = (size_t)stasis_min_u64(bytes, STEP_BYTES);
+	/* Threads that find a call slow at the same time may count past the limit. */
+	uint64_t halvings = stasis_min_u64(
+		atomic_load_explicit(&file->halvings, memory_order_relaxed), STEP_HALVINGS_MAX);
+	uint64_t most = is_direct(file) ? STEP_BYTES_DIRECT >> halvings : STEP_BYTES;
+	size_t step = (size_t)stasis_min_u64(bytes, most);
 
 	*ret_code = stasis_fault_point_io(point, &step);
 	if (*ret_code)
 		return 0;
 	return is_direct(file) ? (size_t)stasis_round_up(step, STASIS_STORED_ALIGNMENT) : step;
+}
+
+/* A call that took too long makes the next ones smaller. Orders nothing: relaxed. */
+static void step_adapt(struct stasis_transfer_file *file, uint64_t start_ns)
+{
+	if (is_direct(file) && stasis_clock_now_ns() - start_ns > STEP_NS_MAX &&
+	    atomic_load_explicit(&file->halvings, memory_order_relaxed) < STEP_HALVINGS_MAX)
+		atomic_fetch_add_explicit(&file->halvings, 1, memory_order_relaxed);
 }
 
 /* One read or write; 0 and the count moved, or an errno. An interrupted one moved nothing. */
@@ -42,6 +59,7 @@ static int step_pread(struct stasis_transfer_file *file, uint8_t *buffer, size_t
 {
 	int code;
 	size_t step = step_bytes(file, "transfer_read", bytes, &code);
+	uint64_t start_ns = stasis_clock_now_ns();
 	ssize_t count;
 
 	*ret_count = 0;
@@ -50,6 +68,7 @@ static int step_pread(struct stasis_transfer_file *file, uint8_t *buffer, size_t
 	count = pread(file->fd, buffer, step, (off_t)offset);
 	if (count < 0)
 		return errno == EINTR ? 0 : errno;
+	step_adapt(file, start_ns);
 	*ret_count = (size_t)count;
 	return count == 0 ? ENODATA : 0;
 }
@@ -59,6 +78,7 @@ static int step_pwrite(struct stasis_transfer_file *file, const uint8_t *buffer,
 {
 	int code;
 	size_t step = step_bytes(file, "transfer_write", bytes, &code);
+	uint64_t start_ns = stasis_clock_now_ns();
 	ssize_t count;
 
 	*ret_count = 0;
@@ -67,6 +87,7 @@ static int step_pwrite(struct stasis_transfer_file *file, const uint8_t *buffer,
 	count = pwrite(file->fd, buffer, step, (off_t)offset);
 	if (count < 0)
 		return errno == EINTR ? 0 : errno;
+	step_adapt(file, start_ns);
 	*ret_count = (size_t)count;
 	return count == 0 ? EIO : 0;
 }
@@ -183,7 +204,7 @@ static void direct_close(struct stasis_transfer_file *file)
 }
 
 const struct stasis_transfer_store_ops stasis_transfer_store_direct = {
-	.step_bytes = STEP_BYTES,
+	.step_bytes = STEP_BYTES_DIRECT,
 	.open = direct_open,
 	.write = stasis_transfer_file_pwrite,
 	.read = stasis_transfer_file_pread,

@@ -18,7 +18,7 @@
 #include "transfer/ring.h"
 
 #define PAUSE_NS_MIN 10000L
-#define PAUSE_NS_MAX 320000L
+#define PAUSE_NS_MAX 40000L
 
 static void fail_device(struct stasis_transfer_worker *worker,
 			const struct stasis_transfer_work *work,
