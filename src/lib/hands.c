@@ -78,6 +78,20 @@ int stasis_lib_hands_confirm(struct stasis_lib_hands *hands, CUprocessState expe
 			   stasis_target_state_name(expected));
 }
 
+int stasis_lib_hands_unlock(struct stasis_lib_hands *hands, struct stasis_error *err)
+{
+	struct stasis_error failure = STASIS_ERROR_INIT;
+	CUprocessState state = CU_PROCESS_STATE_FAILED;
+
+	if (stasis_target_unlock(&hands->target, &failure) == 0)
+		return 0;
+	if (stasis_target_state(&hands->target, &state, NULL) == 0 &&
+	    state == CU_PROCESS_STATE_RUNNING)
+		return 0;
+	stasis_error_take(err, &failure);
+	return -1;
+}
+
 static void extent_of_input(struct stasis_lib_source *source, size_t index,
 			    const struct stasis_image_input *input)
 {

@@ -48,6 +48,9 @@ struct stasis_transfer_watch stasis_lib_hands_watch(struct stasis_lib_hands *han
 void stasis_lib_hands_measure(struct stasis_lib_hands *hands,
 			      const struct stasis_transfer_result *result);
 
+/* Unlocks the target; one that runs although the driver reported a failure is what was asked for. */
+NODISCARD int stasis_lib_hands_unlock(struct stasis_lib_hands *hands, struct stasis_error *err);
+
 /* Reads the target's state, reports it, and fails unless it is `expected`. */
 NODISCARD int stasis_lib_hands_confirm(struct stasis_lib_hands *hands, CUprocessState expected,
 				       struct stasis_error *err);

@@ -98,7 +98,7 @@ static int workload_bring_back(struct stasis_lib_hands *hands, struct stasis_lib
 	if (state != CU_PROCESS_STATE_LOCKED)
 		return stasis_fail(err, STASIS_LOST, "the driver has the workload in state %s",
 				   stasis_target_state_name(state));
-	if (stasis_target_unlock(&hands->target, err) != 0) {
+	if (stasis_lib_hands_unlock(hands, err) != 0) {
 		stasis_error_worsen(err, STASIS_SUSPENDED);
 		return -1;
 	}

@@ -70,7 +70,7 @@ static int workload_bring_back(struct stasis_lib_round *round, bool *ret_was_run
 		state = CU_PROCESS_STATE_LOCKED;
 	}
 	if (state == CU_PROCESS_STATE_LOCKED) {
-		if (stasis_target_unlock(&round->hands.target, err) != 0)
+		if (stasis_lib_hands_unlock(&round->hands, err) != 0)
 			return -1;
 		state = CU_PROCESS_STATE_RUNNING;
 		stasis_lib_event(round->sink, "state", "%s", stasis_target_state_name(state));
