@@ -212,8 +212,9 @@ static int redirect(struct capture *capture, const struct stasis_error *cause,
 					  stasis_lib_round_chunk_bytes(round), 1,
 					  0) > round->reserve.bytes)
 		return stasis_fail(err, STASIS_LOST,
-				   "the driver has begun, and there is no reserved memory to take "
-				   "the bytes");
+				   "the driver has begun, and no memory was reserved to take the "
+				   "bytes: process %d is lost",
+				   (int)round->workload.pid);
 	stasis_lib_event(round->sink, "warning", "%s; the bytes go to reserved host memory",
 			 cause->text);
 	if (reserved_describe(capture, err) != 0 ||

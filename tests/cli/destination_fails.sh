@@ -43,3 +43,13 @@ survived "transfer_read:1=EIO" 1
 survived "image_read:2=EIO" 5
 survived "roundtrip_validate=EIO" 1
 [ -d image ] || fail "expected the published image to stay"
+
+# Who accepts the risk is told what it cost, and nothing is left behind.
+rm -rf image verdict faults
+unset STASIS_WORKLOAD_REPORT
+STASIS_FAULT=transfer_write:1=ENOSPC roundtrip image --bytes 9M --no-fallback
+expect_status 4
+expect_error "no memory was reserved to take the bytes: process $(value_of workload_pid) is lost"
+process_is_gone "$(value_of workload_pid)" || fail "expected the lost workload to have ended"
+expect_missing image
+expect_no_partial
