@@ -24,7 +24,9 @@
 #include "lib/supervise.h"
 #include "transfer/transfer.h"
 
-#define POLL_US 10000 /* between two looks at a process */
+#define POLL_US 10000                            /* between two looks at a process */
+#define DEATH_NOTICE_NS (200 * STASIS_NS_PER_MS) /* until a killed process shows that it is */
+#define DEATH_NS (5 * STASIS_NS_PER_S)           /* from there until it is gone */
 
 struct roundtrip {
 	struct stasis_roundtrip_options options;
@@ -240,6 +242,24 @@ static void workload_end(const struct roundtrip *roundtrip, const struct stasis_
 				    stasis_deadline_after_ns(5 * STASIS_NS_PER_S));
 }
 
+/* A process that was killed takes a moment to be gone, and longer the more threads it has. */
+static bool workload_has_died(pid_t pid)
+{
+	uint64_t deadline_ns = stasis_deadline_after_ns(DEATH_NOTICE_NS);
+
+	for (;;) {
+		enum verdict verdict = verdict_wait(pid, 0);
+
+		if (verdict == VERDICT_NONE && workload_is_ending(pid))
+			verdict = verdict_wait(pid, stasis_deadline_after_ns(DEATH_NS));
+		if (verdict != VERDICT_NONE)
+			return verdict == VERDICT_WRONG;
+		if (stasis_deadline_passed(deadline_ns))
+			return false;
+		(void)usleep(POLL_US);
+	}
+}
+
 /* A workload that was whole and has died since was lost, whatever else failed. */
 static void workload_death_note(const struct roundtrip *roundtrip, struct stasis_error *outcome)
 {
@@ -247,7 +267,7 @@ static void workload_death_note(const struct roundtrip *roundtrip, struct stasis
 
 	if (!stasis_error_is_set(outcome) || outcome->status == STASIS_LOST ||
 	    !knowledge->workload || knowledge->phase <= STASIS_LIB_FILL_WORKLOAD ||
-	    verdict_wait(knowledge->workload, 0) != VERDICT_WRONG)
+	    !workload_has_died(knowledge->workload))
 		return;
 	stasis_error_worsen(outcome, STASIS_LOST);
 	stasis_error_append(outcome, "; the workload has died");
