@@ -50,7 +50,7 @@ expect_last_line "roundtrip=passed"
 
 pinned=$(value_of pinned_bytes)
 own=$(value_of rss_anon_bytes)
-[ "$samples" -ge 10 ] && [ $peak_kib -gt 0 ] || fail "expected to have looked at it, $samples times"
+[ "$samples" -ge 10 ] && [ "$peak_kib" -gt 0 ] || fail "expected to have looked at it, $samples times"
 [ "${pinned:-0}" -gt 0 ] || fail "expected pinned memory to be used and reported"
 echo "anonymous $peak_kib KiB as seen in $samples looks, $own bytes by its own account, pinned $pinned bytes"
 [ $((peak_kib * 1024 + pinned)) -lt $limit ] || fail "expected anonymous and pinned memory under 300 MiB"
