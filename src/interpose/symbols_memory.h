@@ -1,0 +1,142 @@
+#ifndef STASIS_INTERPOSE_SYMBOLS_MEMORY_H
+#define STASIS_INTERPOSE_SYMBOLS_MEMORY_H
+
+/*
+ * The driver's entries that create, map, share and free memory; see symbols.h.
+ */
+
+/* clang-format off */
+#define STASIS_SYMBOLS_MEMORY(X) \
+	X(cuArray3DCreate, GATED, W2) \
+	X(cuArray3DCreate_v2, GATED, W2) \
+	X(cuArray3DGetDescriptor, GATED, W2) \
+	X(cuArray3DGetDescriptor_v2, GATED, W2) \
+	X(cuArrayCreate, GATED, W2) \
+	X(cuArrayCreate_v2, GATED, W2) \
+	X(cuArrayDestroy, GATED, W1) \
+	X(cuArrayGetDescriptor, GATED, W2) \
+	X(cuArrayGetDescriptor_v2, GATED, W2) \
+	X(cuArrayGetMemoryRequirements, GATED, W3) \
+	X(cuArrayGetPlane, GATED, W3) \
+	X(cuArrayGetSparseProperties, GATED, W2) \
+	X(cuDestroyExternalMemory, GATED, W1) \
+	X(cuDestroyExternalSemaphore, GATED, W1) \
+	X(cuDeviceGraphMemTrim, GATED, W1) \
+	X(cuDeviceSetMemPool, GATED, W2) \
+	X(cuExternalMemoryGetMappedBuffer, GATED, W3) \
+	X(cuExternalMemoryGetMappedMipmappedArray, GATED, W3) \
+	X(cuImportExternalMemory, GATED, W2) \
+	X(cuImportExternalSemaphore, GATED, W2) \
+	X(cuIpcCloseMemHandle, GATED, W1) \
+	X(cuIpcGetEventHandle, GATED, W2) \
+	X(cuIpcGetMemHandle, GATED, W2) \
+	X(cuIpcOpenEventHandle, GATED, IPC_EVENT) \
+	X(cuIpcOpenMemHandle, GATED, IPC_MEMORY) \
+	X(cuIpcOpenMemHandle_v2, GATED, IPC_MEMORY) \
+	X(cuMemAddressFree, GATED, W2) \
+	X(cuMemAddressReserve, GATED, W5) \
+	X(cuMemAdvise, GATED, W4) \
+	X(cuMemAdvise_v2, GATED, W4) \
+	X(cuMemAlloc, GATED, W2) \
+	X(cuMemAllocAsync, GATED, W3) \
+	X(cuMemAllocAsync_ptsz, GATED, W3) \
+	X(cuMemAllocFromPoolAsync, GATED, W4) \
+	X(cuMemAllocFromPoolAsync_ptsz, GATED, W4) \
+	X(cuMemAllocHost, GATED, W2) \
+	X(cuMemAllocHost_v2, GATED, W2) \
+	X(cuMemAllocManaged, GATED, W3) \
+	X(cuMemAllocPitch, GATED, W5) \
+	X(cuMemAllocPitch_v2, GATED, W5) \
+	X(cuMemAlloc_v2, GATED, W2) \
+	X(cuMemCreate, GATED, W4) \
+	X(cuMemExportToShareableHandle, GATED, W4) \
+	X(cuMemFree, GATED, W1) \
+	X(cuMemFreeAsync, GATED, W2) \
+	X(cuMemFreeAsync_ptsz, GATED, W2) \
+	X(cuMemFreeHost, GATED, W1) \
+	X(cuMemFree_v2, GATED, W1) \
+	X(cuMemGetHandleForAddressRange, GATED, W5) \
+	X(cuMemHostAlloc, GATED, W3) \
+	X(cuMemHostGetDevicePointer, GATED, W3) \
+	X(cuMemHostGetDevicePointer_v2, GATED, W3) \
+	X(cuMemHostGetFlags, GATED, W2) \
+	X(cuMemHostRegister, GATED, W3) \
+	X(cuMemHostRegister_v2, GATED, W3) \
+	X(cuMemHostUnregister, GATED, W1) \
+	X(cuMemImportFromShareableHandle, GATED, W3) \
+	X(cuMemMap, GATED, W5) \
+	X(cuMemMapArrayAsync, GATED, W3) \
+	X(cuMemMapArrayAsync_ptsz, GATED, W3) \
+	X(cuMemPoolCreate, GATED, W2) \
+	X(cuMemPoolDestroy, GATED, W1) \
+	X(cuMemPoolExportPointer, GATED, W2) \
+	X(cuMemPoolExportToShareableHandle, GATED, W4) \
+	X(cuMemPoolGetAccess, GATED, W3) \
+	X(cuMemPoolGetAttribute, GATED, W3) \
+	X(cuMemPoolImportFromShareableHandle, GATED, W4) \
+	X(cuMemPoolImportPointer, GATED, W3) \
+	X(cuMemPoolSetAccess, GATED, W3) \
+	X(cuMemPoolSetAttribute, GATED, W3) \
+	X(cuMemPoolTrimTo, GATED, W2) \
+	X(cuMemRelease, GATED, W1) \
+	X(cuMemRetainAllocationHandle, GATED, W2) \
+	X(cuMemSetAccess, GATED, W4) \
+	X(cuMemUnmap, GATED, W2) \
+	X(cuMipmappedArrayCreate, GATED, W3) \
+	X(cuMipmappedArrayDestroy, GATED, W1) \
+	X(cuMipmappedArrayGetLevel, GATED, W3) \
+	X(cuMipmappedArrayGetMemoryRequirements, GATED, W3) \
+	X(cuMipmappedArrayGetSparseProperties, GATED, W2) \
+	X(cuMulticastAddDevice, GATED, W2) \
+	X(cuMulticastBindAddr, GATED, W5) \
+	X(cuMulticastBindAddr_v2, GATED, W6) \
+	X(cuMulticastBindMem, GATED, W6) \
+	X(cuMulticastBindMem_v2, GATED, W7) \
+	X(cuMulticastCreate, GATED, W2) \
+	X(cuMulticastGetGranularity, PURE, W3) \
+	X(cuMulticastUnbind, GATED, W4) \
+	X(cuPointerSetAttribute, GATED, W3) \
+	X(cuSurfObjectCreate, GATED, W2) \
+	X(cuSurfObjectDestroy, GATED, W1) \
+	X(cuSurfObjectGetResourceDesc, GATED, W2) \
+	X(cuSurfRefGetArray, GATED, W2) \
+	X(cuSurfRefSetArray, GATED, W3) \
+	X(cuTexObjectCreate, GATED, W4) \
+	X(cuTexObjectDestroy, GATED, W1) \
+	X(cuTexObjectGetResourceDesc, GATED, W2) \
+	X(cuTexObjectGetResourceViewDesc, GATED, W2) \
+	X(cuTexObjectGetTextureDesc, GATED, W2) \
+	X(cuTexRefCreate, GATED, W1) \
+	X(cuTexRefDestroy, GATED, W1) \
+	X(cuTexRefGetAddress, GATED, W2) \
+	X(cuTexRefGetAddressMode, GATED, W3) \
+	X(cuTexRefGetAddress_v2, GATED, W2) \
+	X(cuTexRefGetArray, GATED, W2) \
+	X(cuTexRefGetBorderColor, GATED, W2) \
+	X(cuTexRefGetFilterMode, GATED, W2) \
+	X(cuTexRefGetFlags, GATED, W2) \
+	X(cuTexRefGetFormat, GATED, W3) \
+	X(cuTexRefGetMaxAnisotropy, GATED, W2) \
+	X(cuTexRefGetMipmapFilterMode, GATED, W2) \
+	X(cuTexRefGetMipmapLevelBias, GATED, W2) \
+	X(cuTexRefGetMipmapLevelClamp, GATED, W3) \
+	X(cuTexRefGetMipmappedArray, GATED, W2) \
+	X(cuTexRefSetAddress, GATED, W4) \
+	X(cuTexRefSetAddress2D, GATED, W4) \
+	X(cuTexRefSetAddress2D_v2, GATED, W4) \
+	X(cuTexRefSetAddress2D_v3, GATED, W4) \
+	X(cuTexRefSetAddressMode, GATED, W3) \
+	X(cuTexRefSetAddress_v2, GATED, W4) \
+	X(cuTexRefSetArray, GATED, W3) \
+	X(cuTexRefSetBorderColor, GATED, W2) \
+	X(cuTexRefSetFilterMode, GATED, W2) \
+	X(cuTexRefSetFlags, GATED, W2) \
+	X(cuTexRefSetFormat, GATED, W3) \
+	X(cuTexRefSetMaxAnisotropy, GATED, W2) \
+	X(cuTexRefSetMipmapFilterMode, GATED, W2) \
+	X(cuTexRefSetMipmapLevelBias, GATED, W1F1) \
+	X(cuTexRefSetMipmapLevelClamp, GATED, W1F2) \
+	X(cuTexRefSetMipmappedArray, GATED, W3)
+/* clang-format on */
+
+#endif

@@ -1,0 +1,73 @@
+#!/usr/bin/env python3
+"""Description: the conformance tests give the same answers with the interposer preloaded.
+
+A fifth of them, another for each STASIS_TEST_SEED; all of them with STASIS_TEST_WHOLE=1.
+"""
+
+import concurrent.futures
+import os
+import subprocess
+import sys
+import tempfile
+import zlib
+
+BUILD = os.environ["STASIS_BUILD_DIR"]
+SEED = os.environ.get("STASIS_TEST_SEED", "1")
+INTERPOSER = os.path.join(BUILD, "src", "interpose", "libstasis-interpose.so")
+SECONDS = 60
+
+
+def behaviours():
+    """(name, command) of each line of the suite."""
+    found = []
+    with open(os.path.join(BUILD, "tests", "tests.list"), encoding="utf-8") as lines:
+        for line in lines:
+            words = line.split()
+            if words[:1] == ["conformance"]:
+                found.append((words[1], [os.path.join(BUILD, words[3])] + words[4:]))
+    if os.environ.get("STASIS_TEST_WHOLE") == "1":
+        return found
+    return [b for b in found if zlib.crc32(f"{SEED} {b[0]}".encode()) % 5 == 0]
+
+
+def answer(command, is_preloaded):
+    """(exit status, what the test says when it ends)"""
+    with tempfile.TemporaryDirectory(prefix="stasis-i-") as directory:
+        sim = os.path.join(directory, "sim")
+        os.mkdir(sim, 0o700)
+        env = dict(os.environ, STASIS_SIM_DIR=sim, TMPDIR=directory, STASIS_TEST_DRIVER="sim",
+                   LD_LIBRARY_PATH=os.path.join(BUILD, "sim"))
+        if is_preloaded:
+            env["LD_PRELOAD"] = INTERPOSER
+            env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
+        try:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.STDOUT, cwd=directory, text=True, env=env,
+                                  timeout=SECONDS, check=False)
+        except subprocess.TimeoutExpired:
+            return -1, f"still running after {SECONDS} seconds"
+        return done.returncode, done.stdout.strip().split("\n")[-1]
+
+
+def compare(behaviour):
+    """"" or what is wrong."""
+    name, command = behaviour
+    with_it = answer(command, True)
+    if with_it[0] == 0:
+        return ""
+    without = answer(command, False)
+    return "" if without == with_it else f"{name}: {with_it[1]} (status {with_it[0]}; without: {without[0]})"
+
+
+def main():
+    chosen = behaviours()
+    if not chosen:
+        sys.exit("no conformance test was chosen")
+    with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
+        faults = [fault for fault in pool.map(compare, chosen) if fault]
+    print("\n".join(faults + [f"seed {SEED}: {len(chosen) - len(faults)} of {len(chosen)} unchanged"]))
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
