@@ -25,6 +25,8 @@ PROGRAMS = {
     "environment": 'test -d "$TMPDIR" && test "$PWD" = "$TMPDIR" && test -d "$STASIS_SIM_DIR" && '
                    'test -z "$STASIS_FAULT" && case "$STASIS_LIBCUDA" in */sim/libcuda.so.1) ;; '
                    '*) exit 1;; esac',
+    "suppressions": 'case "$TSAN_OPTIONS" in "suppressions=\'$STASIS_SOURCE_DIR/tests/tsan.supp\':a=1") ;; '
+                    '*) exit 1;; esac && test -s "$STASIS_SOURCE_DIR/tests/tsan.supp"',
     "arguments": 'test "$1" = "$STASIS_SOURCE_DIR/x" && test "$2" = "$STASIS_BUILD_DIR/y"',
     "stubborn": 'mkdir "$TMPDIR/d" && touch "$TMPDIR/d/f" && chmod 0 "$TMPDIR/d"; exit 0',
 }
@@ -118,6 +120,11 @@ class RunTest(unittest.TestCase):
     def test_environment_is_the_runners(self):
         env = {"STASIS_FAULT": "x=EIO", "STASIS_LIBCUDA": "/elsewhere", "STASIS_SIM_DIR": "/elsewhere"}
         result = self.run_tests(["environment"], env=env)
+        self.assertEqual(self.closing(result), "1 passed, 0 failed, 0 skipped", result.stdout)
+
+    def test_suppressions_are_given(self):
+        env = {"STASIS_TEST_SANITIZER": "thread", "TSAN_OPTIONS": "a=1"}
+        result = self.run_tests(["suppressions"], env=env)
         self.assertEqual(self.closing(result), "1 passed, 0 failed, 0 skipped", result.stdout)
 
     def test_arguments_are_filled_in(self):
