@@ -88,6 +88,7 @@ static int file_open(struct stasis_transfer_file_set *files, uint32_t index,
 		     struct stasis_error *err)
 {
 	struct stasis_transfer_file *file = &files->files[index];
+	uint64_t reserve_bytes;
 	struct stat info;
 
 	file->name = extent->stripe_names[index] ? extent->stripe_names[index] : extent->name;
@@ -105,10 +106,12 @@ static int file_open(struct stasis_transfer_file_set *files, uint32_t index,
 		file->base = extent->stripe_maps[index];
 		file->mapped_bytes = extent->stripe_map_bytes[index];
 	}
-	return files->ops->open(file,
-				stasis_transfer_reserve_bytes(extent->bytes, extent->chunk_bytes,
-							      extent->stripe_count, index),
-				err);
+	reserve_bytes = stasis_transfer_reserve_bytes(extent->bytes, extent->chunk_bytes,
+						      extent->stripe_count, index);
+	/* A file that was cut after it was mapped has lost pages: touching them can be SIGBUS. */
+	file->is_resident = file->is_lent && file->bytes >= reserve_bytes &&
+			    (uint64_t)info.st_blocks * 512 >= reserve_bytes;
+	return files->ops->open(file, reserve_bytes, err);
 }
 
 static int memory_open(struct stasis_transfer_file_set *files,
@@ -118,6 +121,7 @@ static int memory_open(struct stasis_transfer_file_set *files,
 	files->count = 1;
 	files->files[0] = (struct stasis_transfer_file){
 		.name = extent->name,
+		.copy = files->files[0].copy,
 		.fd = -1,
 		.status_flags = -1,
 		.is_saving = is_saving,
@@ -186,9 +190,11 @@ static const char *store_why(const struct stasis_transfer_extent *extent,
 
 int stasis_transfer_files_open(struct stasis_transfer_file_set *files,
 			       const struct stasis_transfer_extent *extent,
-			       enum stasis_transfer_store forced, bool is_saving,
+			       const struct stasis_transfer_options *options, bool is_saving,
 			       struct stasis_error *err)
 {
+	const struct stasis_transfer_tuning *tuning = &options->tuning;
+	enum stasis_transfer_store forced = options->store;
 	enum stasis_transfer_store store = STASIS_TRANSFER_STORE_AUTO;
 
 	memset(files, 0, sizeof(*files));
@@ -200,6 +206,11 @@ int stasis_transfer_files_open(struct stasis_transfer_file_set *files,
 			store_why(extent, store, forced));
 	files->store = store;
 	files->ops = stores[store].ops;
+	files->step_bytes = files->ops->step_bytes;
+	if (tuning->step_bytes && files->ops->step_bytes == STASIS_TRANSFER_STEP_IN_MEMORY)
+		files->step_bytes = tuning->step_bytes;
+	for (uint32_t i = 0; i < STASIS_STRIPES_MAX; i++)
+		files->files[i].copy = tuning->copy;
 	if (extent->memory)
 		return memory_open(files, extent, is_saving, err);
 	for (uint32_t i = 0; i < extent->stripe_count; i++) {

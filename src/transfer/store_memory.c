@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/copy.h"
 #include "base/fault.h"
 #include "base/number.h"
 #include "transfer/store.h"
@@ -23,8 +24,8 @@
 #endif
 
 /* Passes the fault point as one system call would: a short one moves less, an interrupted one nothing. */
-static int copy_step(const char *point, uint8_t *to, const uint8_t *from, size_t bytes,
-		     size_t *ret_count)
+static int copy_step(const struct stasis_copy_kind *kind, const char *point, uint8_t *to,
+		     const uint8_t *from, size_t bytes, size_t *ret_count)
 {
 	size_t step = (size_t)stasis_min_u64(bytes, STEP_BYTES);
 	int code = stasis_fault_point_io(point, &step);
@@ -32,22 +33,25 @@ static int copy_step(const char *point, uint8_t *to, const uint8_t *from, size_t
 	*ret_count = 0;
 	if (code)
 		return code == EINTR ? 0 : code;
-	memcpy(to, from, step);
+	if (kind)
+		kind->copy(to, from, step);
+	else
+		memcpy(to, from, step);
 	*ret_count = step;
 	return 0;
 }
 
-static int copy_all(const char *point, uint8_t *to, const uint8_t *from, size_t bytes,
-		    const atomic_bool *stop)
+static int copy_all(const struct stasis_copy_kind *kind, const char *point, uint8_t *to,
+		    const uint8_t *from, size_t bytes, const atomic_bool *stop)
 {
 	size_t moved = 0;
 
 	while (moved < bytes) {
 		size_t count = 0;
-		int code =
-			atomic_load_explicit(stop, memory_order_relaxed)
-				? ECANCELED
-				: copy_step(point, to + moved, from + moved, bytes - moved, &count);
+		int code = atomic_load_explicit(stop, memory_order_relaxed)
+				   ? ECANCELED
+				   : copy_step(kind, point, to + moved, from + moved, bytes - moved,
+					       &count);
 
 		if (code)
 			return code;
@@ -115,14 +119,16 @@ static int mapping_populate(uint8_t *base, size_t bytes)
 static int mapping_write(struct stasis_transfer_file *file, const uint8_t *buffer, size_t bytes,
 			 uint64_t offset, const atomic_bool *stop)
 {
-	int code = space_allocate("transfer_allocate", file->fd, offset, bytes);
+	int code = 0;
 
+	if (!file->is_resident) {
+		code = space_allocate("transfer_allocate", file->fd, offset, bytes);
+		if (!code)
+			code = mapping_populate(file->base + offset, bytes);
+	}
 	if (code)
 		return code;
-	code = mapping_populate(file->base + offset, bytes);
-	if (code)
-		return code;
-	return copy_all("transfer_write", file->base + offset, buffer, bytes, stop);
+	return copy_all(file->copy, "transfer_write", file->base + offset, buffer, bytes, stop);
 }
 
 const struct stasis_transfer_store_ops stasis_transfer_store_mapping = {
@@ -141,7 +147,7 @@ static int memory_write(struct stasis_transfer_file *file, const uint8_t *buffer
 
 	if (!stasis_add_u64(offset, bytes, &end) || end > file->bytes)
 		return ENOSPC;
-	return copy_all("transfer_write", file->base + offset, buffer, bytes, stop);
+	return copy_all(file->copy, "transfer_write", file->base + offset, buffer, bytes, stop);
 }
 
 static int memory_read(struct stasis_transfer_file *file, uint8_t *buffer, size_t bytes,
@@ -151,7 +157,7 @@ static int memory_read(struct stasis_transfer_file *file, uint8_t *buffer, size_
 
 	if (!stasis_add_u64(offset, bytes, &end) || end > file->bytes)
 		return ENODATA;
-	return copy_all("transfer_read", buffer, file->base + offset, bytes, stop);
+	return copy_all(NULL, "transfer_read", buffer, file->base + offset, bytes, stop);
 }
 
 static int memory_open(struct stasis_transfer_file *file, uint64_t reserve_bytes,
