@@ -91,8 +91,11 @@ void sweep_row_add(struct sweep *sweep, const char *name, uint64_t bytes, uint64
 		(void)snprintf(row->name, sizeof(row->name), "%s", name);
 		row->bytes = bytes;
 	}
-	if (row->count < ROUNDS_MAX)
-		row->rates[row->count++] = (double)bytes / (double)(ns ? ns : 1);
+	if (row->count == ROUNDS_MAX)
+		return;
+	row->rates[row->count++] = (double)bytes / (double)(ns ? ns : 1);
+	/* At once, too: what is measured must not be lost with what fails later. */
+	(void)printf("+ %s %.2f\n", name, row->rates[row->count - 1]);
 }
 
 /* ---- the engine ---- */
