@@ -21,7 +21,7 @@ struct bench_options {
 /* clang-format off */
 static const struct stasis_cli_option option_table[] = {
 	{"--bytes", "N", stasis_cli_parse_bytes, FIELD(library.transfer_bytes), NULL,
-	 "device memory to move, with K, M, G (1G)"},
+	 "device memory to move, with K, M, G, T (1G)"},
 	{"--disk-bytes", "N", stasis_cli_parse_bytes, FIELD(library.disk_bytes), NULL,
 	 "likewise for the rows of the disk (a quarter of it)"},
 	{"--tmpfs", "DIR", stasis_cli_parse_text, FIELD(library.tmpfs_dir), NULL,

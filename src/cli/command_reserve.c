@@ -16,7 +16,7 @@ struct reserve_options {
 
 static const struct stasis_cli_option option_table[] = {
 	{"--bytes", "N", stasis_cli_parse_bytes, FIELD(library.bytes), NULL,
-	 "device memory that the capture may hold, with K, M, G"},
+	 "device memory that the capture may hold, with K, M, G, T"},
 	{"--remove", NULL, stasis_cli_parse_flag, FIELD(library.is_removing), NULL,
 	 "give the room back"},
 	STASIS_CLI_COMMON_OPTIONS(struct reserve_options),

@@ -45,7 +45,7 @@ static const struct stasis_cli_option option_table[] = {
 	{"--artifact-dir", "DIR", stasis_cli_parse_text, FIELD(library.artifact_dir), NULL,
 	 "becomes the image; must not exist yet"},
 	{"--bytes", "N", stasis_cli_parse_bytes, FIELD(library.bytes), NULL,
-	 "device memory of the program, with K, M, G (64M)"},
+	 "device memory of the program, with K, M, G, T (64M)"},
 	{"--device", "N", stasis_cli_parse_ordinal, FIELD(library.device), NULL,
 	 "ordinal of the device (0)"},
 	{"--store", "custom|native", stasis_cli_parse_choice, FIELD(store), store_choices,

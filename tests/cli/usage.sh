@@ -68,6 +68,13 @@ for command in roundtrip inspect verify gc status doctor; do
 	grep -q "^usage: stasis $command" out || fail "expected the usage of $command"
 	expect_no_error
 done
+for command in roundtrip reserve bench; do
+	run_limited "$stasis" "$command" --help
+	grep -q -- '^  --bytes N .*with K, M, G, T\b' out || fail "expected every unit that --bytes takes"
+done
+refused "--bytes" reserve --bytes 1P x
+run_limited "$stasis" reserve --bytes 1T --remove x
+expect_error "exclude each other"
 run_limited "$stasis" --help
 expect_status 0
 run_limited "$stasis" --version
