@@ -5,6 +5,7 @@
 #include "cli/command.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/log.h"
 
@@ -33,8 +34,20 @@ int stasis_cli_session_end(struct stasis_cli_session *session, enum stasis_statu
 	return exit_status;
 }
 
-int stasis_cli_refuse(const struct stasis_error *err)
+/* Read apart from the options, which may be what is wrong. No option takes a value that begins like this. */
+static bool json_is_wanted(int argument_count, char **arguments)
 {
-	(void)fprintf(stderr, "stasis: error: %s\n", err->text);
-	return (int)err->status;
+	for (int i = 0; i < argument_count && strcmp(arguments[i], "--") != 0; i++) {
+		if (strcmp(arguments[i], "--json") == 0)
+			return true;
+	}
+	return false;
+}
+
+int stasis_cli_refuse(int argument_count, char **arguments, const struct stasis_error *err)
+{
+	struct stasis_cli_output output;
+
+	stasis_cli_output_init(&output, json_is_wanted(argument_count, arguments));
+	return stasis_cli_output_finish(&output, err->status, err->text);
 }

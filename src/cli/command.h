@@ -38,8 +38,8 @@ NODISCARD bool stasis_cli_session_begin(struct stasis_cli_session *session,
 /* Prints the end of the output, frees all, returns the exit status. */
 NODISCARD int stasis_cli_session_end(struct stasis_cli_session *session, enum stasis_status status);
 
-/* Says what was wrong with the arguments; returns the exit status for that. */
-int stasis_cli_refuse(const struct stasis_error *err);
+/* Says what was wrong with the arguments, as JSON too if they ask for it; returns the exit status for that. */
+int stasis_cli_refuse(int argument_count, char **arguments, const struct stasis_error *err);
 
 /*
  * A descriptor that turns readable on the first SIGINT, SIGTERM or SIGHUP, which no longer end us. -1: there

@@ -49,13 +49,13 @@ int stasis_cli_reserve(const char *summary, int argument_count, char **arguments
 
 	if (stasis_cli_parse(&syntax, argument_count, arguments, sizeof(options), &options, &err) !=
 	    0)
-		return stasis_cli_refuse(&err);
+		return stasis_cli_refuse(argument_count, arguments, &err);
 	if (options.common.is_help) {
 		stasis_cli_help_print(&syntax, summary);
 		return STASIS_OK;
 	}
 	if (options_settle(&options, &err) != 0)
-		return stasis_cli_refuse(&err);
+		return stasis_cli_refuse(argument_count, arguments, &err);
 	if (!stasis_cli_session_begin(&session, &options.common))
 		return STASIS_REFUSED;
 	cancel_fd = stasis_cli_cancel_fd_open();

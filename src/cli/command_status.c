@@ -45,13 +45,13 @@ int stasis_cli_status(const char *summary, int argument_count, char **arguments)
 
 	if (stasis_cli_parse(&syntax, argument_count, arguments, sizeof(options), &options, &err) !=
 	    0)
-		return stasis_cli_refuse(&err);
+		return stasis_cli_refuse(argument_count, arguments, &err);
 	if (options.common.is_help) {
 		stasis_cli_help_print(&syntax, summary);
 		return STASIS_OK;
 	}
 	if (pid_parse(options.pid_text, &pid, &err) != 0)
-		return stasis_cli_refuse(&err);
+		return stasis_cli_refuse(argument_count, arguments, &err);
 	if (!stasis_cli_session_begin(&session, &options.common))
 		return STASIS_REFUSED;
 	return stasis_cli_session_end(&session,

@@ -13,7 +13,7 @@ int stasis_cli_image_run(const struct stasis_cli_syntax *syntax, const char *sum
 
 	if (stasis_cli_parse(syntax, argument_count, arguments, sizeof(options), &options, &err) !=
 	    0)
-		return stasis_cli_refuse(&err);
+		return stasis_cli_refuse(argument_count, arguments, &err);
 	if (options.common.is_help) {
 		stasis_cli_help_print(syntax, summary);
 		return STASIS_OK;

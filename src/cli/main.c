@@ -52,6 +52,7 @@ static const struct command *command_find(const char *name)
 int main(int argument_count, char **arguments)
 {
 	const struct command *command;
+	struct stasis_error err = STASIS_ERROR_INIT;
 
 	/* A reader of our output that goes away must not end us between two steps of a capture. */
 	(void)signal(SIGPIPE, SIG_IGN);
@@ -69,9 +70,9 @@ int main(int argument_count, char **arguments)
 	}
 	command = command_find(arguments[1]);
 	if (!command) {
-		(void)fprintf(stderr, "stasis: error: unknown command '%s'; see 'stasis --help'\n",
-			      arguments[1]);
-		return STASIS_USAGE;
+		(void)stasis_fail(&err, STASIS_USAGE, "unknown command '%s'; see 'stasis --help'",
+				  arguments[1]);
+		return stasis_cli_refuse(argument_count - 1, arguments + 1, &err);
 	}
 	return command->run(command->summary, argument_count - 2, arguments + 2);
 }

@@ -70,3 +70,28 @@ for command in inspect verify doctor; do
 	expect_status 0
 	! grep -qvE '^[a-z0-9_.]+=' out || fail "expected nothing but key=value lines"
 done
+
+# Wrong usage is an answer like any other; what stands behind "--" asks for nothing.
+usage() { # ARGUMENT...
+	run_limited "$stasis" "$@"
+	expect_status 2
+	holds "o['status'] == 'usage' and o['exit_status'] == 2 and o['error']"
+	[ "$(cat err)" = "stasis: error: $(python3 -c 'import json, sys; print(json.load(sys.stdin)["error"])' <out)" ] ||
+		fail "expected the same text on standard error"
+}
+for command in roundtrip inspect verify gc reserve status bench; do
+	usage $command --json
+	usage $command --json --frobnicate
+	usage $command --frobnicate --json
+done
+usage doctor x --json
+usage status --json junk
+usage reserve --json --bytes 1M --remove x
+usage frobnicate --json
+usage roundtrip --bytes --json
+for arguments in "frobnicate" "status junk" "status -- --json"; do
+	# shellcheck disable=SC2086
+	run_limited "$stasis" $arguments
+	expect_status 2
+	[ ! -s out ] || fail "expected nothing on standard output"
+done

@@ -29,7 +29,7 @@ refused "unexpected argument '--json'" roundtrip --artifact-dir x -- --json
 refused "--artifact-dir: the value DIR is missing" roundtrip --artifact-dir
 refused "--artifact-dir: the value is empty" roundtrip --artifact-dir=
 refused "--bytes: the value N is missing" roundtrip --artifact-dir x --bytes
-refused "--bytes: the value N is missing" roundtrip --artifact-dir x --bytes --json
+refused "--bytes: the value N is missing" roundtrip --artifact-dir x --bytes --verbose
 for value in 0 0M -1 +1 junk 12x 1.5M 1KK "" " 1" "1 " 0x10 18446744073709551616 99999999999999999G; do
 	refused "--bytes" roundtrip --artifact-dir x "--bytes=$value"
 	grep -qF -- "'$value'" err || fail "expected the bad value '$value' to be named"
