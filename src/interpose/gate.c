@@ -144,6 +144,7 @@ static void inheritance_adopt(void)
 			atomic_store(&mark->tid, 0);
 		}
 	}
+	stasis_fork_forget();
 	/* The thread that forked is the child's first, whose tid is its pid. */
 	if (survivor)
 		atomic_store(&survivor->tid, getpid());
