@@ -50,6 +50,13 @@ enum stasis_file_store {
 	STASIS_FILE_STORE_PLAIN = 4,   /* through the page cache */
 };
 
+/* How chunks of an image are compressed, each where that makes it shorter. */
+enum stasis_compress {
+	STASIS_COMPRESS_NONE = 0,
+	STASIS_COMPRESS_LZ4 = 1,
+	STASIS_COMPRESS_ZSTD = 2,
+};
+
 /* When an image's digests are compared with its bytes. */
 enum stasis_verify {
 	STASIS_VERIFY_BEFORE = 0,  /* wholly, before the driver is asked to restore anything */
@@ -102,13 +109,15 @@ struct stasis_roundtrip_options {
 	enum stasis_file_store file_store;
 	uint64_t chunk_bytes; /* 0: the default; a multiple of 4096 from 64 KiB to 64 MiB */
 	uint32_t workers;     /* threads that move bytes; 0: by processors, at most 16 */
+	enum stasis_compress compress; /* with chunks of at most 16 MiB */
 };
 
 #define STASIS_ROUNDTRIP_OPTIONS_INIT                                                              \
 	{                                                                                          \
 		sizeof(struct stasis_roundtrip_options), NULL, UINT64_C(64) << 20,                 \
 			UINT64_C(120000000000), 0, STASIS_STORE_AUTO, STASIS_DAMAGE_NONE,          \
-			STASIS_VERIFY_BEFORE, false, -1, STASIS_FILE_STORE_AUTO, 0, 0              \
+			STASIS_VERIFY_BEFORE, false, -1, STASIS_FILE_STORE_AUTO, 0, 0,             \
+			STASIS_COMPRESS_NONE                                                       \
 	}
 
 /*

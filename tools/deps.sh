@@ -25,6 +25,8 @@ REQUIRED=(
 	'python3 python3'
 	'libjansson-dev lib:jansson'
 	'libxxhash-dev lib:libxxhash'
+	'liblz4-dev lib:liblz4'
+	'libzstd-dev lib:libzstd'
 	'libcmocka-dev lib:cmocka'
 )
 # shellcheck disable=SC2034

@@ -16,6 +16,7 @@
  * A stripe's file ends where its last stored chunk ends, rounded up to the alignment.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/digest.h"
@@ -26,8 +27,10 @@
 #define STASIS_CHUNK_BYTES_MAX (UINT64_C(64) << 20)
 #define STASIS_CHUNK_BYTES_DEFAULT (UINT64_C(4) << 20)
 
-/* The chunk reads as zeros; nothing of it is stored. Its digest is that of the zeros. */
-#define STASIS_CHUNK_ZERO UINT32_C(1)
+/* How a chunk is stored; its digest is always that of its own bytes. Without a flag they lie there as they are. */
+#define STASIS_CHUNK_ZERO UINT32_C(1) /* it reads as zeros; nothing of it is stored */
+#define STASIS_CHUNK_LZ4 UINT32_C(2)  /* one LZ4 block */
+#define STASIS_CHUNK_ZSTD UINT32_C(4) /* one Zstandard frame */
 
 struct stasis_chunk {
 	struct stasis_digest digest; /* of the chunk's own bytes, see stasis_digest_chunk */
@@ -35,6 +38,26 @@ struct stasis_chunk {
 	uint64_t stored_offset; /* in the stripe's file; 0 for a chunk of zeros */
 	uint64_t stored_bytes;  /* what must be read there; 0 for a chunk of zeros */
 };
+
+static inline bool stasis_chunk_is_packed(const struct stasis_chunk *chunk)
+{
+	return chunk->flags == STASIS_CHUNK_LZ4 || chunk->flags == STASIS_CHUNK_ZSTD;
+}
+
+/* No chunk has two flags, or one that is not listed. */
+static inline bool stasis_chunk_flags_are_known(uint32_t flags)
+{
+	return flags == 0 || flags == STASIS_CHUNK_ZERO || flags == STASIS_CHUNK_LZ4 ||
+	       flags == STASIS_CHUNK_ZSTD;
+}
+
+/* Whether a chunk of `bytes` that is not flagged as zeros can store as many as its record says. */
+static inline bool stasis_chunk_stored_bytes_fit(const struct stasis_chunk *chunk, uint64_t bytes)
+{
+	if (stasis_chunk_is_packed(chunk))
+		return chunk->stored_bytes > 0 && chunk->stored_bytes < bytes;
+	return chunk->stored_bytes == bytes;
+}
 
 static inline uint64_t stasis_chunk_count(uint64_t extent_bytes, uint64_t chunk_bytes)
 {

@@ -15,6 +15,7 @@ struct roundtrip_options {
 	int store;
 	int verify;
 	int file_store;
+	int compress;
 	bool is_truncating;
 	bool is_corrupting;
 };
@@ -36,6 +37,13 @@ static const struct stasis_cli_choice file_store_choices[] = {
 	{"auto", STASIS_FILE_STORE_AUTO},       {"stripes", STASIS_FILE_STORE_STRIPES},
 	{"mapping", STASIS_FILE_STORE_MAPPING}, {"direct", STASIS_FILE_STORE_DIRECT},
 	{"plain", STASIS_FILE_STORE_PLAIN},     {NULL, 0},
+};
+
+static const struct stasis_cli_choice compress_choices[] = {
+	{"none", STASIS_COMPRESS_NONE},
+	{"lz4", STASIS_COMPRESS_LZ4},
+	{"zstd", STASIS_COMPRESS_ZSTD},
+	{NULL, 0},
 };
 
 #define FIELD(member) offsetof(struct roundtrip_options, member)
@@ -66,6 +74,8 @@ static const struct stasis_cli_option option_table[] = {
 	 "what is moved and digested at once (4M)"},
 	{"--workers", "N", stasis_cli_parse_ordinal, FIELD(library.workers), NULL,
 	 "threads that move bytes (as many as processors, at most 16)"},
+	{"--compress", "none|lz4|zstd", stasis_cli_parse_choice, FIELD(compress), compress_choices,
+	 "compress chunks that get shorter by it (none)"},
 	STASIS_CLI_COMMON_OPTIONS(struct roundtrip_options),
 };
 /* clang-format on */
@@ -91,6 +101,7 @@ static int options_settle(struct roundtrip_options *options, struct stasis_error
 	options->library.store = (enum stasis_store)options->store;
 	options->library.verify = (enum stasis_verify)options->verify;
 	options->library.file_store = (enum stasis_file_store)options->file_store;
+	options->library.compress = (enum stasis_compress)options->compress;
 	return 0;
 }
 

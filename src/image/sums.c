@@ -169,7 +169,7 @@ static int record_get(const char *name, const uint8_t *at, uint64_t index,
 	chunk->flags = u32_get(at + 16);
 	chunk->stored_offset = u64_get(at + 24);
 	chunk->stored_bytes = u64_get(at + 32);
-	if ((chunk->flags & ~STASIS_CHUNK_ZERO) != 0 || u32_get(at + 20) != 0)
+	if (!stasis_chunk_flags_are_known(chunk->flags) || u32_get(at + 20) != 0)
 		return stasis_fail(err, STASIS_BAD_IMAGE, "%s: chunk %llu: reserved bits are set",
 				   name, (unsigned long long)index);
 	return 0;

@@ -89,11 +89,13 @@ static int stored_chunk_check(const struct check *c, uint64_t index, struct rang
 	uint32_t stripe = (uint32_t)(index % c->sums->stripe_count);
 	uint64_t rounded;
 
-	if (chunk->stored_bytes != bytes_of(c->sums, index))
+	if (!stasis_chunk_stored_bytes_fit(chunk, bytes_of(c->sums, index)))
 		return stasis_fail(c->err, STASIS_BAD_IMAGE,
-				   "%s: chunk %llu is not flagged as zeros, but stores %llu bytes "
+				   "%s: chunk %llu is %s, but stores %llu bytes "
 				   "where it has %llu",
 				   c->name, (unsigned long long)index,
+				   stasis_chunk_is_packed(chunk) ? "compressed"
+								 : "not flagged as zeros",
 				   (unsigned long long)chunk->stored_bytes,
 				   (unsigned long long)bytes_of(c->sums, index));
 	/* At most STASIS_CHUNK_BYTES_MAX now. */

@@ -16,6 +16,7 @@
 #include "base/cleanup.h"
 #include "base/file.h"
 #include "lib/roundtrip.h"
+#include "transfer/codec.h"
 #include "workload/pattern.h"
 
 /* A needle may lie across two chunks, where it is not found: then another one is looked for. */
@@ -99,40 +100,109 @@ int stasis_lib_damage_truncate(const struct stasis_image *image,
 	return size_check(ret_damage, ret_damage->file_bytes - 1, err);
 }
 
+static uint64_t chunk_bytes_of(const struct stasis_image_extent *extent, uint64_t index)
+{
+	return stasis_chunk_bytes(extent->logical_bytes, extent->chunk_bytes, index);
+}
+
 struct search {
 	const struct stasis_image *image;
 	unsigned char needle[STASIS_LIB_NEEDLE_BYTES];
 	uint64_t workload_offset;
 	unsigned char *buffer; /* a chunk */
+	struct stasis_transfer_packing packing;
 };
 
-/* Looks in one chunk. *ret_offset is within it. */
-static int chunk_search(const struct search *search, const struct stasis_image_input *input,
-			uint64_t index, bool *ret_is_found, uint64_t *ret_offset,
-			struct stasis_error *err)
+/* Into the packing's buffer, and unpacked into the search's. */
+static int packed_read(struct search *search, const struct stasis_image_input *input,
+		       uint64_t index, struct stasis_error *err)
+{
+	const struct stasis_image_extent *extent = input->extent;
+	const struct stasis_chunk *chunk = &input->chunks[index];
+	uint64_t stripe = index % extent->stripe_count;
+	const char *name = NULL;
+	int code = 0;
+
+	if (search->packing.buffer_bytes < extent->chunk_bytes) {
+		stasis_transfer_packing_fini(&search->packing);
+		code = stasis_transfer_packing_init(&search->packing, (size_t)extent->chunk_bytes);
+	}
+	if (!code)
+		code = stasis_pread_all(input->stripe_fds[stripe], search->packing.buffer,
+					(size_t)chunk->stored_bytes, chunk->stored_offset, NULL);
+	if (code)
+		return stasis_fail_code(err, STASIS_BAD_IMAGE, code, "read '%s.%" PRIu64 "'",
+					input->name, stripe);
+	if (!stasis_transfer_unpack(&search->packing, chunk, search->buffer,
+				    (size_t)chunk_bytes_of(extent, index), &name))
+		return stasis_fail(err, STASIS_BAD_IMAGE,
+				   "'%s.%" PRIu64 "': chunk %" PRIu64 " does not unpack",
+				   input->name, stripe, index);
+	return 0;
+}
+
+/* Which of the packed bytes to change: one without which the chunk is another. */
+static uint64_t packed_spot(struct search *search, const struct stasis_chunk *chunk, size_t bytes)
+{
+	CLEANUP(free) unsigned char *changed = malloc(bytes);
+	const char *name = NULL;
+
+	for (uint64_t i = chunk->stored_bytes / 2; changed && i < chunk->stored_bytes; i++) {
+		uint8_t *byte = &search->packing.buffer[i];
+		bool is_other;
+
+		*byte = (uint8_t) ~*byte;
+		is_other =
+			!stasis_transfer_unpack(&search->packing, chunk, changed, bytes, &name) ||
+			memcmp(changed, search->buffer, bytes) != 0;
+		*byte = (uint8_t) ~*byte;
+		if (is_other)
+			return i;
+	}
+	return chunk->stored_bytes / 2;
+}
+
+static int chunk_read(struct search *search, const struct stasis_image_input *input, uint64_t index,
+		      struct stasis_error *err)
 {
 	const struct stasis_chunk *chunk = &input->chunks[index];
 	uint64_t stripe = index % input->extent->stripe_count;
-	const unsigned char *hit;
 	int code;
 
-	if (chunk->flags & STASIS_CHUNK_ZERO)
-		return 0;
+	if (stasis_chunk_is_packed(chunk))
+		return packed_read(search, input, index, err);
 	code = stasis_pread_all(input->stripe_fds[stripe], search->buffer,
 				(size_t)chunk->stored_bytes, chunk->stored_offset, NULL);
 	if (code)
 		return stasis_fail_code(err, STASIS_BAD_IMAGE, code, "read '%s.%" PRIu64 "'",
 					input->name, stripe);
-	hit = memmem(search->buffer, (size_t)chunk->stored_bytes, search->needle,
-		     sizeof(search->needle));
-	if (hit) {
-		*ret_is_found = true;
-		*ret_offset = (uint64_t)(hit - search->buffer);
-	}
 	return 0;
 }
 
-static int extent_search(const struct search *search, size_t extent_index,
+/* Looks in one chunk. *ret_offset, of the byte to be changed, is within what is stored of it. */
+static int chunk_search(struct search *search, const struct stasis_image_input *input,
+			uint64_t index, bool *ret_is_found, uint64_t *ret_offset,
+			struct stasis_error *err)
+{
+	const struct stasis_chunk *chunk = &input->chunks[index];
+	size_t bytes = (size_t)chunk_bytes_of(input->extent, index);
+	const unsigned char *hit;
+
+	if (chunk->flags & STASIS_CHUNK_ZERO)
+		return 0;
+	if (chunk_read(search, input, index, err) != 0)
+		return -1;
+	hit = memmem(search->buffer, bytes, search->needle, sizeof(search->needle));
+	if (!hit)
+		return 0;
+	*ret_is_found = true;
+	*ret_offset = stasis_chunk_is_packed(chunk)
+			      ? packed_spot(search, chunk, bytes)
+			      : (uint64_t)(hit - search->buffer) + DAMAGED_BYTE;
+	return 0;
+}
+
+static int extent_search(struct search *search, size_t extent_index,
 			 struct stasis_lib_damage *damage, bool *ret_is_found,
 			 struct stasis_error *err)
 {
@@ -148,7 +218,7 @@ static int extent_search(const struct search *search, size_t extent_index,
 		damage->extent_index = extent_index;
 		damage->chunk_index = i;
 		damage->chunk_offset = input->chunks[i].stored_offset;
-		damage->offset = damage->chunk_offset + offset + DAMAGED_BYTE;
+		damage->offset = damage->chunk_offset + offset;
 		damage->workload_offset = search->workload_offset + DAMAGED_BYTE;
 		file_name(search->image, input, i % input->extent->stripe_count, damage);
 		return 0;
@@ -169,30 +239,40 @@ static int needle_search(struct search *search, struct stasis_lib_damage *damage
 }
 
 /* Finds a place in the image that holds known bytes of the workload. */
-static int place_find(const struct stasis_image *image, uint64_t seed, uint64_t workload_bytes,
-		      struct stasis_lib_damage *damage, struct stasis_error *err)
+static int place_find_by(struct search *search, uint64_t seed, uint64_t workload_bytes,
+			 struct stasis_lib_damage *damage, struct stasis_error *err)
 {
-	CLEANUP(free) unsigned char *buffer = malloc(STASIS_CHUNK_BYTES_MAX);
-	struct search search = {.image = image, .buffer = buffer};
 	bool is_found = false;
 
-	if (!buffer)
-		return stasis_fail_code(err, STASIS_REFUSED, ENOMEM, "search the image");
 	for (uint64_t i = 0; i < NEEDLES && !is_found; i++) {
 		/* Spread over the memory, none of them at its very start. */
 		uint64_t spread = (workload_bytes - STASIS_LIB_NEEDLE_BYTES) / NEEDLES;
 
-		search.workload_offset = (i * spread + spread / 3) / 8 * 8;
-		stasis_workload_pattern_fill(seed, search.workload_offset, search.needle,
-					     sizeof(search.needle));
-		if (needle_search(&search, damage, &is_found, err) != 0)
+		search->workload_offset = (i * spread + spread / 3) / 8 * 8;
+		stasis_workload_pattern_fill(seed, search->workload_offset, search->needle,
+					     sizeof(search->needle));
+		if (needle_search(search, damage, &is_found, err) != 0)
 			return -1;
 	}
 	if (!is_found)
 		return stasis_fail(err, STASIS_REFUSED,
 				   "the workload's bytes are nowhere in image '%s'",
-				   stasis_image_path(image));
+				   stasis_image_path(search->image));
 	return 0;
+}
+
+static int place_find(const struct stasis_image *image, uint64_t seed, uint64_t workload_bytes,
+		      struct stasis_lib_damage *damage, struct stasis_error *err)
+{
+	CLEANUP(free) unsigned char *buffer = malloc(STASIS_CHUNK_BYTES_MAX);
+	struct search search = {.image = image, .buffer = buffer};
+	int result;
+
+	if (!buffer)
+		return stasis_fail_code(err, STASIS_REFUSED, ENOMEM, "search the image");
+	result = place_find_by(&search, seed, workload_bytes, damage, err);
+	stasis_transfer_packing_fini(&search.packing);
+	return result;
 }
 
 int stasis_lib_damage_corrupt(const struct stasis_image *image, uint64_t seed,

@@ -35,6 +35,7 @@ static int contexts_open(struct stasis_lib_round *round, struct stasis_error *er
 		.store = (enum stasis_transfer_store)round->options->file_store,
 		.chunk_bytes = round->options->chunk_bytes,
 		.workers = round->options->workers,
+		.codec = stasis_lib_round_codec(round),
 	};
 	struct stasis_gpu_set set = {.uuids = &round->gpu.uuid, .count = 1};
 

@@ -20,6 +20,7 @@
 #include "lib/hands.h"
 #include "lib/roundtrip.h"
 #include "lib/workload.h"
+#include "transfer/codec.h"
 
 /* Where the bytes of a CHECKPOINTED workload can be taken from. */
 enum stasis_lib_copy {
@@ -66,6 +67,15 @@ static inline uint64_t stasis_lib_round_chunk_bytes(const struct stasis_lib_roun
 {
 	return round->options->chunk_bytes ? round->options->chunk_bytes
 					   : STASIS_CHUNK_BYTES_DEFAULT;
+}
+
+/* How chunks are compressed; NULL: they are not. */
+static inline const struct stasis_transfer_codec *
+stasis_lib_round_codec(const struct stasis_lib_round *round)
+{
+	return round->options->compress == STASIS_COMPRESS_LZ4    ? &stasis_transfer_codec_lz4
+	       : round->options->compress == STASIS_COMPRESS_ZSTD ? &stasis_transfer_codec_zstd
+								  : NULL;
 }
 
 NODISCARD int stasis_lib_round_prepare(struct stasis_lib_round *round, struct stasis_error *err);

@@ -22,6 +22,7 @@
 #include "lib/library.h"
 #include "lib/rescue.h"
 #include "lib/supervise.h"
+#include "transfer/codec.h"
 #include "transfer/transfer.h"
 
 #define POLL_US 10000                            /* between two looks at a process */
@@ -53,6 +54,25 @@ static int transfer_options_check(const struct stasis_roundtrip_options *options
 	return 0;
 }
 
+static int compress_check(const struct stasis_roundtrip_options *options, struct stasis_error *err)
+{
+	if (options->compress == STASIS_COMPRESS_NONE)
+		return 0;
+	if ((unsigned int)options->compress > STASIS_COMPRESS_ZSTD)
+		return stasis_fail(err, STASIS_USAGE, "roundtrip: unknown compression");
+	if (options->store == STASIS_STORE_NATIVE)
+		return stasis_fail(err, STASIS_USAGE,
+				   "roundtrip: the native store has no files to compress");
+	if (options->chunk_bytes > STASIS_TRANSFER_PACKED_CHUNK_BYTES_MAX)
+		return stasis_fail(err, STASIS_USAGE,
+				   "roundtrip: to be compressed, chunks have at most 16M");
+	if (options->damage == STASIS_DAMAGE_CORRUPT && options->verify == STASIS_VERIFY_OFF)
+		return stasis_fail(err, STASIS_USAGE,
+				   "roundtrip: without digests, damage to what is compressed could "
+				   "end the program instead of reaching it");
+	return 0;
+}
+
 static int options_check(const struct stasis_roundtrip_options *options, struct stasis_error *err)
 {
 	if (!options->artifact_dir || !*options->artifact_dir)
@@ -74,7 +94,7 @@ static int options_check(const struct stasis_roundtrip_options *options, struct 
 	    (unsigned int)options->verify > STASIS_VERIFY_OFF)
 		return stasis_fail(err, STASIS_USAGE,
 				   "roundtrip: unknown store, damage or verification");
-	return transfer_options_check(options, err);
+	return transfer_options_check(options, err) == 0 ? compress_check(options, err) : -1;
 }
 
 /* Removes a partial that nobody needs any more. */

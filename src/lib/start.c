@@ -35,6 +35,11 @@ static int store_choose(struct stasis_lib_round *round, struct stasis_error *err
 				   "the driver has no CustomStorage (%s), and the native store has "
 				   "no files to damage",
 				   why);
+	if (!round->is_custom && round->options->compress != STASIS_COMPRESS_NONE)
+		return stasis_fail(err, STASIS_REFUSED,
+				   "the driver has no CustomStorage (%s), and the native store has "
+				   "no files to compress",
+				   why);
 	stasis_lib_event(round->sink, "store", "%s", round->is_custom ? "custom" : "native");
 	if (!has_custom)
 		stasis_lib_event(round->sink, "store_why", "%s", why);
@@ -43,6 +48,7 @@ static int store_choose(struct stasis_lib_round *round, struct stasis_error *err
 
 static int artifact_open(struct stasis_lib_round *round, struct stasis_error *err)
 {
+	const struct stasis_transfer_codec *codec;
 	char version[STASIS_VERSION_BYTES];
 	struct stasis_image_origin origin = {
 		.store = round->is_custom ? STASIS_IMAGE_STORE_CUSTOM : STASIS_IMAGE_STORE_NATIVE,
@@ -57,7 +63,9 @@ static int artifact_open(struct stasis_lib_round *round, struct stasis_error *er
 		return -1;
 	stasis_lib_channel_fact(round->hands.channel, STASIS_LIB_FACT_PARTIAL,
 				stasis_image_writer_partial_path(round->writer));
-	return 0;
+	codec = stasis_lib_round_codec(round);
+	return codec ? stasis_image_writer_option_set(round->writer, "compress", codec->name, err)
+		     : 0;
 }
 
 int stasis_lib_round_prepare(struct stasis_lib_round *round, struct stasis_error *err)

@@ -5,6 +5,7 @@
 #include "transfer/chunk.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -35,6 +36,16 @@ static void fail_damage(struct stasis_transfer_control *control,
 
 	stasis_transfer_damage_say(job, fault, &error);
 	stasis_transfer_control_fail(control, job->order, &failure, &error);
+}
+
+/* A file that ends too early is damage; anything else is the file's failure. */
+static void fail_read(struct stasis_transfer_control *control,
+		      const struct stasis_transfer_job *job, int code)
+{
+	if (code == ENODATA)
+		fail_damage(control, job, "the file ends before it does");
+	else
+		fail_file(control, job, "read", job->chunk->stored_offset, code);
 }
 
 static struct stasis_digest content_place(const struct stasis_transfer_job *job,
@@ -72,22 +83,42 @@ static int chunk_write(struct stasis_transfer_control *control,
 	return code;
 }
 
-static int chunk_store(struct stasis_transfer_control *control,
-		       const struct stasis_transfer_job *job, uint8_t *buffer)
+/* Writes what was packed of a job: `stored_bytes` in the packing's buffer. Returns 0 or an errno. */
+static int packed_write(struct stasis_transfer_control *control,
+			const struct stasis_transfer_job *job, const uint8_t *buffer,
+			const struct stasis_transfer_packing *packing)
 {
-	uint64_t whole = stasis_round_up(job->bytes, STASIS_STORED_ALIGNMENT);
-	/* Hands out a place; what is written there is published when the worker leaves the control. */
-	uint64_t offset =
-		atomic_fetch_add_explicit(&job->file->cursor, whole, memory_order_relaxed);
-	int code = chunk_write(control, job, buffer, offset);
+	struct stasis_chunk *chunk = job->chunk;
+	size_t whole = (size_t)stasis_round_up(chunk->stored_bytes, STASIS_STORED_ALIGNMENT);
 
+	chunk->flags = job->extent_plan->codec->flag;
+	chunk->digest = content_place(job, stasis_digest_of(buffer, (size_t)job->bytes));
+	return job->extent_plan->files.ops->write(job->file, packing->buffer, whole,
+						  chunk->stored_offset, &control->is_stopped);
+}
+
+static int chunk_store(struct stasis_transfer_control *control,
+		       const struct stasis_transfer_job *job, uint8_t *buffer,
+		       struct stasis_transfer_packing *packing)
+{
+	const struct stasis_transfer_codec *codec = job->extent_plan->codec;
+	struct stasis_chunk *chunk = job->chunk;
+	size_t packed =
+		codec ? stasis_transfer_pack(packing, codec, buffer, (size_t)job->bytes) : 0;
+	int code;
+
+	chunk->stored_bytes = packed ? packed : job->bytes;
+	/* Hands out a place; what is written there is published when the worker leaves the control. */
+	chunk->stored_offset = atomic_fetch_add_explicit(
+		&job->file->cursor, stasis_round_up(chunk->stored_bytes, STASIS_STORED_ALIGNMENT),
+		memory_order_relaxed);
+	code = packed ? packed_write(control, job, buffer, packing)
+		      : chunk_write(control, job, buffer, chunk->stored_offset);
 	if (code) {
-		fail_file(control, job, "write", offset, code);
+		fail_file(control, job, "write", chunk->stored_offset, code);
 		return -1;
 	}
-	job->chunk->stored_offset = offset;
-	job->chunk->stored_bytes = job->bytes;
-	stasis_transfer_control_count(&control->stored_bytes, job->bytes);
+	stasis_transfer_control_count(&control->stored_bytes, chunk->stored_bytes);
 	return 0;
 }
 
@@ -103,7 +134,8 @@ static struct stasis_digest zero_digest(const struct stasis_transfer_job *job, u
 }
 
 int stasis_transfer_chunk_save(struct stasis_transfer_control *control,
-			       const struct stasis_transfer_job *job, uint8_t *buffer)
+			       const struct stasis_transfer_job *job, uint8_t *buffer,
+			       struct stasis_transfer_packing *packing)
 {
 	struct stasis_chunk *chunk = job->chunk;
 
@@ -112,7 +144,7 @@ int stasis_transfer_chunk_save(struct stasis_transfer_control *control,
 		chunk->digest = zero_digest(job, buffer);
 		chunk->flags = STASIS_CHUNK_ZERO;
 		stasis_transfer_control_count(&control->zero_bytes, job->bytes);
-	} else if (chunk_store(control, job, buffer) != 0) {
+	} else if (chunk_store(control, job, buffer, packing) != 0) {
 		return -1;
 	}
 	stasis_transfer_control_count(&control->done_bytes, job->bytes);
@@ -160,8 +192,43 @@ static int chunk_read(const struct stasis_transfer_job *job, uint8_t *buffer, bo
 	return code;
 }
 
+/* Reads what was packed of a job and unpacks it; -1: failed, as the control was told. */
+static int packed_read(struct stasis_transfer_control *control,
+		       const struct stasis_transfer_job *job, uint8_t *buffer,
+		       struct stasis_transfer_packing *packing, const atomic_bool *stop)
+{
+	const struct stasis_chunk *chunk = job->chunk;
+	const char *name = NULL;
+	char fault[96];
+	int code = job->extent_plan->files.ops->read(job->file, packing->buffer,
+						     (size_t)chunk->stored_bytes,
+						     chunk->stored_offset, stop);
+
+	if (code) {
+		fail_read(control, job, code);
+		return -1;
+	}
+	if (stasis_transfer_unpack(packing, chunk, buffer, (size_t)job->bytes, &name))
+		return 0;
+	(void)snprintf(fault, sizeof(fault), "its %llu bytes of %s do not unpack to its %llu bytes",
+		       (unsigned long long)chunk->stored_bytes, name,
+		       (unsigned long long)job->bytes);
+	fail_damage(control, job, fault);
+	return -1;
+}
+
+static int digest_check(struct stasis_transfer_control *control,
+			const struct stasis_transfer_job *job, const struct stasis_digest *digest)
+{
+	if (stasis_digest_equal(digest, &job->chunk->digest))
+		return 0;
+	fail_damage(control, job, "its bytes are not those that were saved");
+	return -1;
+}
+
 int stasis_transfer_chunk_load(struct stasis_transfer_control *control,
-			       const struct stasis_transfer_job *job, uint8_t *buffer, bool verify,
+			       const struct stasis_transfer_job *job, uint8_t *buffer,
+			       struct stasis_transfer_packing *packing, bool verify,
 			       const atomic_bool *stop)
 {
 	const struct stasis_chunk *chunk = job->chunk;
@@ -170,19 +237,18 @@ int stasis_transfer_chunk_load(struct stasis_transfer_control *control,
 
 	if (chunk->flags & STASIS_CHUNK_ZERO)
 		return zeros_load(control, job, buffer, verify);
-	code = chunk_read(job, buffer, verify, stop, &digest);
-	if (code == ENODATA) {
-		fail_damage(control, job, "the file ends before it does");
-		return -1;
-	}
-	if (code) {
-		fail_file(control, job, "read", chunk->stored_offset, code);
-		return -1;
+	if (stasis_chunk_is_packed(chunk)) {
+		if (packed_read(control, job, buffer, packing, stop) != 0)
+			return -1;
+		if (verify)
+			digest = content_place(job, stasis_digest_of(buffer, (size_t)job->bytes));
+	} else {
+		code = chunk_read(job, buffer, verify, stop, &digest);
+		if (code) {
+			fail_read(control, job, code);
+			return -1;
+		}
 	}
 	stasis_transfer_control_count(&control->stored_bytes, chunk->stored_bytes);
-	if (verify && !stasis_digest_equal(&digest, &chunk->digest)) {
-		fail_damage(control, job, "its bytes are not those that were saved");
-		return -1;
-	}
-	return 0;
+	return verify ? digest_check(control, job, &digest) : 0;
 }

@@ -327,19 +327,46 @@ stasis_transfer_plan_piece(const struct stasis_transfer_ready_plan *ready,
 	return &pieces[low];
 }
 
+/* The chunk table of a save is yet to be written. */
+static bool extent_is_packed(const struct stasis_transfer_extent_plan *extent_plan)
+{
+	const struct stasis_chunk *chunks = extent_plan->extent->chunks;
+
+	for (uint64_t i = 0; i < extent_plan->chunk_count; i++) {
+		if (stasis_chunk_is_packed(&chunks[i]))
+			return true;
+	}
+	return false;
+}
+
+bool stasis_transfer_plan_is_packed(const struct stasis_transfer_ready_plan *ready)
+{
+	for (size_t i = 0; i < ready->extent_count; i++) {
+		const struct stasis_transfer_extent_plan *extent_plan = &ready->extents[i];
+		bool is_read =
+			ready->is_ordered || extent_plan->extent->direction == STASIS_TRANSFER_LOAD;
+
+		if (extent_plan->codec || (is_read && extent_is_packed(extent_plan)))
+			return true;
+	}
+	return false;
+}
+
 const char *stasis_transfer_chunk_fault(const struct stasis_transfer_job *job)
 {
 	const struct stasis_chunk *chunk = job->chunk;
 	uint64_t end;
 
-	if ((chunk->flags & ~STASIS_CHUNK_ZERO) != 0)
+	if (!stasis_chunk_flags_are_known(chunk->flags))
 		return "it has flags that are not known";
 	if (chunk->flags & STASIS_CHUNK_ZERO)
 		return chunk->stored_bytes == 0 && chunk->stored_offset == 0
 			       ? NULL
 			       : "it is recorded as zeros, but as stored too";
-	if (chunk->stored_bytes != job->bytes)
-		return "its stored length is not its length";
+	if (!stasis_chunk_stored_bytes_fit(chunk, job->bytes))
+		return stasis_chunk_is_packed(chunk)
+			       ? "it is compressed, but no shorter than its own length"
+			       : "its stored length is not its length";
 	if (chunk->stored_offset % STASIS_STORED_ALIGNMENT != 0)
 		return "its offset is not aligned";
 	if (!stasis_add_u64(chunk->stored_offset, chunk->stored_bytes, &end) ||

@@ -12,6 +12,7 @@
  * What a plan needs grows with extents and segments, never with bytes.
  */
 
+#include "transfer/codec.h"
 #include "transfer/store.h"
 #include "transfer/transfer.h"
 
@@ -25,6 +26,7 @@ struct stasis_transfer_extent_plan {
 	size_t segment_count;
 	struct stasis_digest zero_content; /* of a whole chunk of zeros */
 	struct stasis_transfer_file_set files;
+	const struct stasis_transfer_codec *codec; /* of a save; NULL: nothing is packed */
 };
 
 /* A segment and where it begins in its extent. */
@@ -87,6 +89,9 @@ bool stasis_transfer_plan_take(struct stasis_transfer_ready_plan *ready, size_t 
 const struct stasis_transfer_piece *
 stasis_transfer_plan_piece(const struct stasis_transfer_ready_plan *ready,
 			   const struct stasis_transfer_job *job);
+
+/* Whether chunks are to be packed, or have to be unpacked. */
+bool stasis_transfer_plan_is_packed(const struct stasis_transfer_ready_plan *ready);
 
 /* The chunk `chunk_index` of an extent as a job. */
 struct stasis_transfer_job stasis_transfer_job_of(struct stasis_transfer_extent_plan *extent_plan,

@@ -313,6 +313,7 @@ void stasis_transfer_ring_free(struct stasis_transfer_ring *ring)
 	for (uint32_t i = 0; i < ring->worker_count; i++) {
 		if (ring->workers[i].has_thread)
 			(void)pthread_join(ring->workers[i].thread, NULL);
+		stasis_transfer_packing_fini(&ring->workers[i].packing);
 	}
 	leaked = stasis_transfer_ring_leaked_bytes(ring);
 	if (leaked > 0)
@@ -320,6 +321,25 @@ void stasis_transfer_ring_free(struct stasis_transfer_ring *ring)
 				"still be using them",
 				ring->ordinal, (unsigned long long)leaked);
 	free(ring);
+}
+
+int stasis_transfer_ring_pack(struct stasis_transfer_ring *ring, struct stasis_error *err)
+{
+	for (uint32_t i = 0; i < ring->worker_count; i++) {
+		struct stasis_transfer_worker *worker = &ring->workers[i];
+		int code = 0;
+
+		if (worker->is_ready && !worker->packing.buffer)
+			code = stasis_transfer_packing_init(&worker->packing,
+							    (size_t)ring->slot_bytes);
+		if (code)
+			return stasis_fail_code(err, STASIS_REFUSED, code,
+						"GPU %d: get memory to compress chunks of %llu "
+						"bytes",
+						ring->ordinal,
+						(unsigned long long)ring->slot_bytes);
+	}
+	return 0;
 }
 
 uint32_t stasis_transfer_ring_ready_count(const struct stasis_transfer_ring *ring)

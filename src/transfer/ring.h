@@ -39,6 +39,7 @@ struct stasis_transfer_worker {
 	void *mapping; /* what `pinned` lies in where it is registered memory */
 	size_t mapping_bytes;
 	struct stasis_transfer_slot slots[STASIS_TRANSFER_SLOTS_MAX];
+	struct stasis_transfer_packing packing; /* made and freed by the caller's thread */
 };
 
 /* What a ring's workers are to do. */
@@ -85,6 +86,10 @@ NODISCARD int stasis_transfer_ring_new(const struct stasis_transfer_ring_options
 
 /* Ends the threads and unpins what is not in use; NULL is accepted. */
 void stasis_transfer_ring_free(struct stasis_transfer_ring *ring);
+
+/* Gives each worker what it needs to pack and unpack chunks, where it has not got that yet. */
+NODISCARD int stasis_transfer_ring_pack(struct stasis_transfer_ring *ring,
+					struct stasis_error *err);
 
 /* Workers that can work. */
 uint32_t stasis_transfer_ring_ready_count(const struct stasis_transfer_ring *ring);

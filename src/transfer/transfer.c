@@ -114,7 +114,9 @@ int stasis_transfer_prepare(struct stasis_transfer *transfer, CUcontext context,
 {
 	struct stasis_transfer_ring *ring;
 
-	return ring_get(transfer, context, device_ordinal, 0, &ring, err);
+	if (ring_get(transfer, context, device_ordinal, 0, &ring, err) != 0)
+		return -1;
+	return transfer->options.codec ? stasis_transfer_ring_pack(ring, err) : 0;
 }
 
 static int extent_check_chunks(struct stasis_transfer_extent_plan *extent_plan,
@@ -136,6 +138,21 @@ static int extent_check_chunks(struct stasis_transfer_extent_plan *extent_plan,
 	return 0;
 }
 
+static int codec_take(const struct stasis_transfer *transfer,
+		      struct stasis_transfer_extent_plan *extent_plan, struct stasis_error *err)
+{
+	const struct stasis_transfer_extent *extent = extent_plan->extent;
+
+	extent_plan->codec = transfer->options.codec;
+	if (extent_plan->codec && extent->chunk_bytes > STASIS_TRANSFER_PACKED_CHUNK_BYTES_MAX)
+		return stasis_fail(err, STASIS_REFUSED,
+				   "extent '%s': chunks of %llu bytes are too large to be "
+				   "compressed; at most %llu",
+				   extent->name, (unsigned long long)extent->chunk_bytes,
+				   (unsigned long long)STASIS_TRANSFER_PACKED_CHUNK_BYTES_MAX);
+	return 0;
+}
+
 static int files_prepare(const struct stasis_transfer *transfer,
 			 struct stasis_transfer_ready_plan *ready,
 			 struct stasis_transfer_result *result, struct stasis_error *err)
@@ -150,6 +167,8 @@ static int files_prepare(const struct stasis_transfer *transfer,
 			result->failed_side = STASIS_TRANSFER_FILE_SIDE;
 			return -1;
 		}
+		if (is_saving && codec_take(transfer, extent_plan, err) != 0)
+			return -1;
 		if (i == 0)
 			result->store = extent_plan->files.store;
 	}
@@ -161,11 +180,14 @@ static int rings_prepare(struct stasis_transfer *transfer,
 			 struct stasis_transfer_ring **rings, struct stasis_transfer_result *result,
 			 struct stasis_error *err)
 {
+	bool is_packed = stasis_transfer_plan_is_packed(ready);
+
 	for (size_t i = 0; i < ready->device_count; i++) {
 		const struct stasis_transfer_device_plan *device = &ready->devices[i];
 
 		if (ring_get(transfer, device->context, device->ordinal, device->chunk_bytes,
-			     &rings[i], err) != 0) {
+			     &rings[i], err) != 0 ||
+		    (is_packed && stasis_transfer_ring_pack(rings[i], err) != 0)) {
 			result->failed_side = STASIS_TRANSFER_DEVICE_SIDE;
 			return -1;
 		}

@@ -38,6 +38,7 @@
 #define STASIS_TRANSFER_PINNED_BYTES_MAX (UINT64_C(256) << 20) /* a GPU */
 
 struct stasis_copy_kind;
+struct stasis_transfer_codec;
 struct stasis_driver;
 struct stasis_transfer;
 
@@ -151,7 +152,9 @@ struct stasis_transfer_options {
 	uint64_t chunk_bytes;  /* the largest that prepare makes room for; 0: the default */
 	uint32_t workers;      /* a GPU; 0: by processors, at most WORKERS_MAX */
 	uint64_t pinned_bytes; /* a GPU, at most and by default PINNED_BYTES_MAX */
-	uint64_t drain_ns;     /* how long a stopped transfer waits for copies in flight; 0: 5 s */
+	const struct stasis_transfer_codec
+		*codec;    /* of saves; NULL: chunks are stored as they are */
+	uint64_t drain_ns; /* how long a stopped transfer waits for copies in flight; 0: 5 s */
 	struct stasis_transfer_tuning tuning;
 };
 

@@ -21,6 +21,7 @@
 struct verify_work {
 	struct stasis_transfer_control *control;
 	struct stasis_transfer_ready_plan *plan;
+	bool is_packed;
 };
 
 static void fail_memory(struct stasis_transfer_control *control)
@@ -33,7 +34,8 @@ static void fail_memory(struct stasis_transfer_control *control)
 }
 
 static int chunk_verify(struct stasis_transfer_control *control,
-			const struct stasis_transfer_job *job, uint8_t *buffer)
+			const struct stasis_transfer_job *job, uint8_t *buffer,
+			struct stasis_transfer_packing *packing)
 {
 	const char *fault = stasis_transfer_chunk_fault(job);
 	struct stasis_transfer_failure failure = stasis_transfer_damage_at(job);
@@ -44,7 +46,8 @@ static int chunk_verify(struct stasis_transfer_control *control,
 		stasis_transfer_control_fail(control, job->order, &failure, &error);
 		return -1;
 	}
-	return stasis_transfer_chunk_load(control, job, buffer, true, &control->is_abandoned);
+	return stasis_transfer_chunk_load(control, job, buffer, packing, true,
+					  &control->is_abandoned);
 }
 
 /*
@@ -55,18 +58,20 @@ static void verify_main(void *data)
 {
 	struct verify_work *work = data;
 	size_t buffer_bytes = (size_t)work->plan->devices[0].chunk_bytes;
+	CLEANUP(transfer_packing) struct stasis_transfer_packing packing = {0};
 	CLEANUP(free) uint8_t *buffer = NULL;
 	struct stasis_transfer_job job;
 
 	if (stasis_fault_point("transfer_buffer") == 0)
 		buffer = aligned_alloc(STASIS_STORED_ALIGNMENT, buffer_bytes);
-	if (!buffer) {
+	if (!buffer ||
+	    (work->is_packed && stasis_transfer_packing_init(&packing, buffer_bytes) != 0)) {
 		fail_memory(work->control);
 		return;
 	}
 	while (!stasis_transfer_control_is_stopped(work->control) &&
 	       stasis_transfer_plan_take(work->plan, 0, &job)) {
-		if (chunk_verify(work->control, &job, buffer) != 0)
+		if (chunk_verify(work->control, &job, buffer, &packing) != 0)
 			return;
 		stasis_transfer_control_count(&work->control->done_bytes, job.bytes);
 	}
@@ -89,7 +94,11 @@ static int verify_ready(struct stasis_transfer_ready_plan *ready,
 			struct stasis_transfer_result *result, struct stasis_error *err)
 {
 	struct stasis_transfer_control control;
-	struct verify_work work = {.control = &control, .plan = ready};
+	struct verify_work work = {
+		.control = &control,
+		.plan = ready,
+		.is_packed = stasis_transfer_plan_is_packed(ready),
+	};
 	int status;
 
 	for (size_t i = 0; i < ready->extent_count; i++) {

@@ -121,8 +121,8 @@ static int slot_begin(struct stasis_transfer_worker *worker,
 	struct stasis_transfer_control *control = work->control;
 
 	if (slot->job.extent_plan->extent->direction == STASIS_TRANSFER_LOAD &&
-	    stasis_transfer_chunk_load(control, &slot->job, slot->buffer, work->plan->verify,
-				       &control->is_stopped) != 0)
+	    stasis_transfer_chunk_load(control, &slot->job, slot->buffer, &worker->packing,
+				       work->plan->verify, &control->is_stopped) != 0)
 		return -1;
 	return link_begin(worker, work, slot);
 }
@@ -135,7 +135,8 @@ static int slot_finish(struct stasis_transfer_worker *worker,
 	if (link_wait(worker, work, slot) != 0)
 		return -1;
 	if (slot->job.extent_plan->extent->direction == STASIS_TRANSFER_SAVE)
-		return stasis_transfer_chunk_save(control, &slot->job, slot->buffer);
+		return stasis_transfer_chunk_save(control, &slot->job, slot->buffer,
+						  &worker->packing);
 	stasis_transfer_control_count(&control->done_bytes, slot->job.bytes);
 	return 0;
 }

@@ -64,6 +64,23 @@ run_limited "$stasis" verify image
 expect_status 5
 expect_error "gpu/P0-D0-custom"
 
+# A byte of what a codec has packed, with few bytes of the program's among many zeros.
+for codec in lz4 zstd; do
+	for verify in before loading; do
+		: >sim.log
+		found --corrupt-before-restore --verify $verify --compress $codec --bytes 4096
+		[ "$(value_of found_file)" = "$(value_of damage_file)" ] || fail "expected the file to be named"
+		[ "$(value_of found_chunk)" = "$(value_of damage_chunk)" ] || fail "expected the chunk to be named"
+		run_limited "$stasis" verify image
+		expect_status 0
+	done
+	found --truncate-before-restore --compress $codec --bytes 4096
+	rm -rf image
+	roundtrip image --bytes 4096 --corrupt-before-restore --verify off --compress $codec
+	expect_status 2
+	expect_error "end the program"
+done
+
 # The smallest memory in which the program's bytes can be told from others.
 for bytes in 32 33 100 4096; do
 	rm -rf image

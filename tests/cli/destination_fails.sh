@@ -6,9 +6,12 @@ export STASIS_WORKLOAD_REPORT=$PWD/verdict
 export STASIS_FAULT_LOG=$PWD/faults
 
 # The point must have been reached, and the program must say that its memory is right.
-survived() { # POINT STATUS
+survived() { # POINT STATUS [ARGUMENT...]
+	local point=$1 status=$2
+	shift 2
 	rm -rf image verdict faults
-	STASIS_FAULT=$1 roundtrip image --bytes 9M
+	STASIS_FAULT=$point roundtrip image --bytes 9M "$@"
+	set -- "$point" "$status"
 	grep -q "^${1%%[:=]*}" faults 2>/dev/null || fail "expected the fault $1 to be reached"
 	expect_status "$2"
 	[ "$(cat verdict 2>/dev/null)" = passed ] || fail "expected the workload's own verdict: passed"
@@ -22,6 +25,15 @@ for kind in ENOSPC EIO; do
 		expect_missing image
 		expect_no_partial
 	done
+done
+for codec in lz4 zstd; do
+	survived "transfer_write:3=ENOSPC" 1 --compress $codec
+	expect_error "gpu/P0-D0-custom"
+	expect_no_partial
+	survived "transfer_packing:1=ENOMEM" 1 --compress $codec
+	expect_error "memory to compress"
+	expect_no_partial
+	survived "transfer_write:*=short" 0 --compress $codec
 done
 for point in transfer_open image_sums_write image_sync image_manifest_write image_rename; do
 	survived "$point=EIO" 1

@@ -45,6 +45,31 @@ roundtrip image0 --bytes 1M --file-store mapping --verbose
 expect_line "file_store=mapping"
 grep -q "store 'mapping', as was asked for" err || fail "expected the store's reason"
 rm -rf image0
+for codec in none lz4 zstd; do
+	passed --bytes 5M --compress $codec --verify loading
+	roundtrip image0 --bytes 100 --compress $codec --chunk-bytes 64K
+	expect_status 0
+	run_limited "$stasis" verify image0
+	expect_status 0
+	run_limited "$stasis" inspect image0
+	expect_status 0
+	if [ $codec != none ]; then
+		expect_line "option.0.name=compress"
+		expect_line "option.0.value=$codec"
+	fi
+	stored=$(value_of extent.0.stored_bytes)
+	[ $codec = none ] && plain_bytes=$stored
+	rm -rf image0
+done
+[ "$stored" -lt "$plain_bytes" ] || fail "expected less than $plain_bytes bytes, counted $stored"
+roundtrip image0 --bytes 1M --compress gzip
+expect_status 2
+roundtrip image0 --bytes 1M --compress lz4 --chunk-bytes 32M
+expect_status 2
+expect_error "at most 16M"
+roundtrip image0 --bytes 1M --compress lz4 --store native
+expect_status 2
+expect_error "no files to compress"
 roundtrip image0 --bytes 1M --chunk-bytes 5000
 expect_status 2
 expect_error "chunks must be between"

@@ -160,7 +160,9 @@ static void each_wrong_field_is_named(void **state)
 		{56, 17, "17 stripes are not 1 to 16"},
 		{60, 1, "reserved bits are set in its header"},
 		{63, 0x80, "reserved bits are set in its header"},
-		{64 + 16, 2, "chunk 0: reserved bits are set"},
+		{64 + 16, 3, "chunk 0: reserved bits are set"},
+		{64 + 16, 6, "chunk 0: reserved bits are set"},
+		{64 + 16, 8, "chunk 0: reserved bits are set"},
 		{64 + 19, 0x80, "chunk 0: reserved bits are set"},
 		{64 + 40 + 20, 1, "chunk 1: reserved bits are set"},
 		{64 + 4 * 40 + 23, 0x80, "chunk 4: reserved bits are set"},
@@ -208,6 +210,13 @@ static void each_wrong_place_is_named(void **state)
 		{2, 0, 0, whole, "chunk 2 at offset 0 of stripe 0 overlaps"},
 		{2, 0, whole - 4096, whole, "chunk 2 at offset 61440 of stripe 0 overlaps"},
 		{0, 0, 4096, whole, "chunk 0 at offset 4096 of stripe 0 leaves a gap"},
+		/* Compressed. */
+		{0, STASIS_CHUNK_LZ4, 0, whole, "chunk 0 is compressed, but stores 65536 bytes"},
+		{0, STASIS_CHUNK_ZSTD, 0, 0, "chunk 0 is compressed, but stores 0 bytes"},
+		{0, STASIS_CHUNK_ZSTD, 0, UINT64_MAX, "chunk 0 is compressed, but stores"},
+		{4, STASIS_CHUNK_LZ4, 2 * whole, 100,
+		 "chunk 4 is compressed, but stores 100 bytes"},
+		{0, STASIS_CHUNK_LZ4, 0, whole - 4096, "leaves a gap behind the chunk before it"},
 	};
 
 	(void)state;
@@ -226,6 +235,26 @@ static void each_wrong_place_is_named(void **state)
 		if (err.status != STASIS_BAD_IMAGE || !strstr(err.text, changes[i].wanted))
 			fail_msg("'%s' does not hold '%s'", err.text, changes[i].wanted);
 	}
+}
+
+/* Chunk 0 in two blocks, and what follows it moved up. */
+static void compressed_chunks_lie_closer(void **state)
+{
+	static const uint64_t stripes[STASIS_STRIPES_MAX] = {
+		8192 + T_IMAGE_CHUNK_BYTES + STASIS_STORED_ALIGNMENT, T_IMAGE_CHUNK_BYTES};
+	CLEANUP(image_sums) struct stasis_image_sums sums = {0};
+	struct stasis_error err = STASIS_ERROR_INIT;
+	uint64_t ends[STASIS_STRIPES_MAX];
+
+	(void)state;
+	t_image_sums_make(&sums, &extent_id);
+	sums.chunks[0].flags = STASIS_CHUNK_ZSTD;
+	sums.chunks[0].stored_bytes = 4097;
+	sums.chunks[2].stored_offset = 8192;
+	sums.chunks[4].stored_offset = 8192 + T_IMAGE_CHUNK_BYTES;
+	assert_done(stasis_image_sums_check("x", &sums, stripes, &err), &err);
+	stasis_image_sums_stripe_ends(&sums, ends);
+	assert_true(ends[0] == 8192 + T_IMAGE_CHUNK_BYTES + sums.chunks[4].stored_bytes);
 }
 
 static void stripes_must_end_with_their_chunks(void **state)
@@ -276,6 +305,7 @@ int main(void)
 		cmocka_unit_test(are_refused_when_any_bit_is_damaged),
 		cmocka_unit_test(each_wrong_field_is_named),
 		cmocka_unit_test(each_wrong_place_is_named),
+		cmocka_unit_test(compressed_chunks_lie_closer),
 		cmocka_unit_test(stripes_must_end_with_their_chunks),
 		cmocka_unit_test(zeros_cannot_stand_in_for_other_zeros),
 	};

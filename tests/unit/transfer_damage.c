@@ -103,7 +103,9 @@ static void false_records_are_refused(void **state)
 	static const struct stasis_chunk unflagged = {.flags = 0};
 	static const struct stasis_chunk zero_stored = {.flags = STASIS_CHUNK_ZERO,
 							.stored_bytes = KIB64};
-	static const struct stasis_chunk unknown = {.flags = 2, .stored_bytes = KIB64};
+	static const struct stasis_chunk unknown = {.flags = 8, .stored_bytes = KIB64};
+	static const struct stasis_chunk two = {.flags = STASIS_CHUNK_LZ4 | STASIS_CHUNK_ZSTD,
+						.stored_bytes = 100};
 	static const struct stasis_chunk odd = {.stored_offset = 1, .stored_bytes = KIB64};
 	static const struct stasis_chunk far = {.stored_offset = UINT64_C(1) << 40,
 						.stored_bytes = KIB64};
@@ -117,6 +119,7 @@ static void false_records_are_refused(void **state)
 	record_is_refused(3, &unflagged, "length");
 	record_is_refused(3, &zero_stored, "stored too");
 	record_is_refused(8, &unknown, "flags");
+	record_is_refused(8, &two, "flags");
 	record_is_refused(9, &odd, "not aligned");
 	record_is_refused(10, &far, "file ends");
 	record_is_refused(12, &wrap, "file ends");

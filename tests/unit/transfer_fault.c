@@ -17,6 +17,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "transfer/codec.h"
 
 #define KIB64 STASIS_CHUNK_BYTES_MIN
 
@@ -25,7 +26,8 @@
 
 struct fault_case {
 	enum stasis_transfer_store store;
-	int code; /* 0: the fault is to be survived */
+	int code;          /* 0: the fault is to be survived */
+	const char *codec; /* NULL: nothing is compressed */
 };
 
 /* 0: all as it should be; else the line where it was not. */
@@ -106,14 +108,17 @@ static struct t_rig *rig_make(const struct fault_case *fault)
 		.store = fault->store,
 		.chunk_bytes = KIB64,
 		.workers = 3,
+		.codec = fault->codec ? stasis_transfer_codec_find(fault->codec) : NULL,
 	};
+	struct t_shape shape = t_shape_plain;
 	CLEANUP(fd) int dir = -1;
 	struct t_rig *rig;
 
 	if (fault->store == STASIS_TRANSFER_STORE_DIRECT)
 		dir = unit_folder_make();
 	rig = t_rig_new(&options);
-	(void)t_rig_extent_add(rig, &t_shape_plain, dir);
+	shape.packed_every = fault->codec ? 2 : 0;
+	(void)t_rig_extent_add(rig, &shape, dir);
 	/* The rig counted the folder's descriptor. */
 	rig->fd_count -= dir >= 0;
 	return rig;
@@ -224,6 +229,20 @@ static int preparation_fails(const struct fault_case *fault)
 	EXPECT(stasis_transfer_prepare(rig->engine, t_fake_context(0), 0, &err) == -1);
 	EXPECT(err.status == STASIS_REFUSED);
 	EXPECT(t_fake_pinned_bytes() == 0);
+	t_rig_free(rig);
+	return 0;
+}
+
+/* Refused ahead, and tried again when it is needed. */
+static int packing_fails(const struct fault_case *fault)
+{
+	struct t_rig *rig = rig_make(fault);
+	struct stasis_error err = STASIS_ERROR_INIT;
+
+	EXPECT(stasis_transfer_prepare(rig->engine, t_fake_context(0), 0, &err) == -1);
+	EXPECT(err.status == STASIS_REFUSED && err.os_errno == fault->code);
+	EXPECT(strstr(err.text, "memory to compress"));
+	t_rig_round_trip(rig);
 	t_rig_free(rig);
 	return 0;
 }
@@ -362,6 +381,33 @@ static void want_of_memory_and_threads(void **state)
 	planned_run("transfer_reserve=ENOMEM", reserve_fails, &fault);
 }
 
+/* Chunks by turns compressed and not: the same faults, and want of memory for the codec. */
+static void compressed_chunks_fail_as_others(void **state)
+{
+	static const char *const codecs[] = {"lz4", "zstd"};
+
+	(void)state;
+	for (size_t i = 0; i < ARRAY_COUNT(codecs) * ARRAY_COUNT(stores); i++) {
+		struct fault_case fault = {.store = stores[i / ARRAY_COUNT(codecs)],
+					   .codec = codecs[i % ARRAY_COUNT(codecs)]};
+
+		planned_run("transfer_write:*=short", round_trip_survives, &fault);
+		planned_run("transfer_read:*=short", round_trip_survives, &fault);
+		planned_run("transfer_read:7=EINTR", round_trip_survives, &fault);
+		fault.code = ENOSPC;
+		planned_run("transfer_write:1=ENOSPC", save_fails, &fault);
+		planned_run("transfer_write:16=ENOSPC", save_fails, &fault);
+		fault.code = EIO;
+		planned_run("transfer_read:16=EIO", load_fails, &fault);
+		planned_run("transfer_read:16=EIO", verify_fails, &fault);
+		fault.code = ENOMEM;
+		planned_run("transfer_packing:1=ENOMEM", packing_fails, &fault);
+		planned_run("transfer_packing:3=ENOMEM", packing_fails, &fault);
+		/* The first thread of the verification, which follows three workers. */
+		planned_run("transfer_packing:4=ENOMEM", verify_fails, &fault);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -372,6 +418,7 @@ int main(void)
 		cmocka_unit_test(storms_are_survived),
 		cmocka_unit_test(other_file_calls_fail_by_name),
 		cmocka_unit_test(want_of_memory_and_threads),
+		cmocka_unit_test(compressed_chunks_fail_as_others),
 	};
 
 	draw_prepare();

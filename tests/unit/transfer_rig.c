@@ -99,17 +99,21 @@ static uint64_t extent_start(size_t index)
 	return index * (T_RIG_DEVICE_BYTES / T_RIG_EXTENTS);
 }
 
-/* Eight bytes of the pattern at a time: sanitizers make bytes dear. A byte that is not to be zero is odd. */
+/* Eight bytes of the pattern at a time: sanitizers make bytes dear. A word that is not to be zero is odd. */
 static uint64_t pattern_word(const struct t_rig *rig, size_t index, uint64_t word_index)
 {
 	const struct stasis_transfer_extent *extent = &rig->extents[index];
 	uint64_t chunk = word_index * 8 / extent->chunk_bytes;
 	uint32_t zero_every = extent->id.bytes[1];
-	uint64_t mixed = (word_index + 1 + index * 77777) * UINT64_C(0x9e3779b97f4a7c15);
+	uint32_t packed_every = extent->id.bytes[3];
+	bool repeats = packed_every && chunk % packed_every == packed_every - 1;
+	uint64_t seed = repeats ? word_index / 64 : word_index;
+	uint64_t mixed = (seed + 1 + index * 77777) * UINT64_C(0x9e3779b97f4a7c15);
 
 	if (zero_every && chunk % zero_every == zero_every - 1)
 		return 0;
-	return (mixed ^ mixed >> 29) | UINT64_C(0x0101010101010101);
+	mixed = (mixed ^ mixed >> 29) * UINT64_C(0xbf58476d1ce4e5b9);
+	return (mixed ^ mixed >> 31) | 1;
 }
 
 static int rig_ordinal(const struct t_rig *rig, size_t index)
@@ -206,7 +210,7 @@ size_t t_rig_extent_add(struct t_rig *rig, const struct t_shape *shape, int dir_
 	assert_true(stasis_chunk_count(shape->bytes, shape->chunk_bytes) <= T_RIG_CHUNKS);
 	*extent = (struct stasis_transfer_extent){
 		.id.bytes = {(uint8_t)(index + 1), (uint8_t)shape->zero_every,
-			     (uint8_t)shape->ordinal},
+			     (uint8_t)shape->ordinal, (uint8_t)shape->packed_every},
 		.direction = STASIS_TRANSFER_SAVE,
 		.name = "extent",
 		.bytes = shape->bytes,

@@ -34,7 +34,8 @@ struct t_shape {
 	uint64_t chunk_bytes;
 	uint32_t stripe_count;
 	uint32_t segment_count;
-	uint32_t zero_every; /* the n-th chunks are zeros; 0: none */
+	uint32_t zero_every;   /* the n-th chunks are zeros; 0: none */
+	uint32_t packed_every; /* likewise, chunks that repeat themselves */
 	int ordinal;
 };
 
