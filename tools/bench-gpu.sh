@@ -4,10 +4,6 @@
 # status 1 where a target was missed. Mounts nothing: give it a directory in memory and one on a disk.
 # usage: bench-gpu.sh [BUILD-FOLDER] --tmpfs DIR --disk DIR [--bytes 16G] [--disk-bytes 4G] [--runs 5] [--out DIR]
 #                     [--device N] [--rows PATTERNS]
-#        bench-gpu.sh [BUILD-FOLDER] --sweep --tmpfs DIR --disk DIR [--tmpfs-huge DIR] [--bytes 8G] [--disk-bytes 2G]
-#                     [--runs 4] [--seconds 160] [--out DIR]
-# The second form compares settings of the engine with each other for so many seconds and writes OUT/sweep.txt;
-# --tmpfs-huge is a tmpfs mounted with huge=always.
 # The directory in memory must have room for --bytes, and the machine for that much beside it.
 . "$(dirname "$0")/common.sh"
 
@@ -19,22 +15,15 @@ disk_bytes=4G
 runs=5
 device=0
 out="$PWD"
-sweep=0
-tmpfs_huge=''
-seconds=160
 rows='save/tmpfs,load/tmpfs,*/tmpfs/zeros=100,save/memory,load/memory,save/disk,load/disk'
 
 usage() {
-	sed -n 's/^# usage: /usage: /p; s/^#        bench-gpu.sh/       bench-gpu.sh/p' "$0" >&2
+	sed -n 's/^# usage: /usage: /p' "$0" >&2
 	exit 2
 }
 
 while [ $# -gt 0 ]; do
 	case $1 in
-	--sweep)
-		sweep=1
-		shift
-		;;
 	--*)
 		[ $# -ge 2 ] || usage
 		case $1 in
@@ -46,8 +35,6 @@ while [ $# -gt 0 ]; do
 		--device) device=$2 ;;
 		--rows) rows=$2 ;;
 		--out) out=$2 ;;
-		--tmpfs-huge) tmpfs_huge=$2 ;;
-		--seconds) seconds=$2 ;;
 		*) usage ;;
 		esac
 		shift 2
@@ -64,15 +51,6 @@ fi
 [ -d "$tmpfs" ] || die "'$tmpfs' is no directory"
 [ -d "$disk" ] || die "'$disk' is no directory"
 [ "$(stat -f -c %T "$tmpfs")" = tmpfs ] || die "'$tmpfs' is not on a tmpfs"
-mkdir -p "$out"
-if [ $sweep -eq 1 ]; then
-	[ -x "$build/bench/sweep" ] || die "no program '$build/bench/sweep'; build it or name the build folder"
-	command=("$build/bench/sweep" --bytes "$bytes" --disk-bytes "$disk_bytes" --rounds "$runs" --seconds "$seconds"
-		--tmpfs "$tmpfs" --disk "$disk")
-	[ -z "$tmpfs_huge" ] || command+=(--tmpfs-huge "$tmpfs_huge")
-	"${command[@]}" | tee "$out/sweep.txt"
-	exit "${PIPESTATUS[0]}"
-fi
 stasis="$build/src/cli/stasis"
 [ -x "$stasis" ] || die "no program '$stasis'; build it or name the build folder"
 have python3 || die "needs python3"
@@ -84,6 +62,7 @@ commit() {
 
 command=("$stasis" bench transfer --bytes "$bytes" --disk-bytes "$disk_bytes" --runs "$runs" --device "$device"
 	--tmpfs "$tmpfs" --disk "$disk" --rows "$rows" --json)
+mkdir -p "$out"
 note "bench-gpu: $(printf '%q ' "${command[@]}")"
 status=0
 "${command[@]}" >"$out/transfer.json" || status=$?

@@ -64,15 +64,14 @@ static int chunk_write(struct stasis_transfer_control *control,
 		       const struct stasis_transfer_job *job, uint8_t *buffer, uint64_t offset)
 {
 	const struct stasis_transfer_store_ops *ops = job->extent_plan->files.ops;
-	size_t step_bytes = job->extent_plan->files.step_bytes;
 	size_t whole = (size_t)stasis_round_up(job->bytes, STASIS_STORED_ALIGNMENT);
 	struct stasis_digest_stream stream;
 	int code = 0;
 
 	memset(buffer + job->bytes, 0, whole - (size_t)job->bytes);
 	stasis_digest_begin(&stream);
-	for (size_t at = 0; at < whole && !code; at += step_bytes) {
-		size_t step = (size_t)stasis_min_u64(step_bytes, whole - at);
+	for (size_t at = 0; at < whole && !code; at += ops->step_bytes) {
+		size_t step = (size_t)stasis_min_u64(ops->step_bytes, whole - at);
 
 		code = ops->write(job->file, buffer + at, step, offset + at, &control->is_stopped);
 		stasis_digest_update(&stream, buffer + at,
@@ -173,14 +172,13 @@ static int chunk_read(const struct stasis_transfer_job *job, uint8_t *buffer, bo
 		      const atomic_bool *stop, struct stasis_digest *ret_digest)
 {
 	const struct stasis_transfer_store_ops *ops = job->extent_plan->files.ops;
-	size_t step_bytes = job->extent_plan->files.step_bytes;
 	size_t bytes = (size_t)job->chunk->stored_bytes;
 	struct stasis_digest_stream stream;
 	int code = 0;
 
 	stasis_digest_begin(&stream);
-	for (size_t at = 0; at < bytes && !code; at += step_bytes) {
-		size_t step = (size_t)stasis_min_u64(step_bytes, bytes - at);
+	for (size_t at = 0; at < bytes && !code; at += ops->step_bytes) {
+		size_t step = (size_t)stasis_min_u64(ops->step_bytes, bytes - at);
 
 		code = ops->read(job->file, buffer + at, step, job->chunk->stored_offset + at,
 				 stop);

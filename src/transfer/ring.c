@@ -6,11 +6,8 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 
-#include "base/fault.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "transfer/thread.h"
@@ -18,15 +15,13 @@
 /* Polling a device sleeps for tens of microseconds: the default slack of 50 would double that. */
 #define TIMER_SLACK_NS 2000UL
 
-#define HUGE_BYTES ((size_t)2 << 20)
-
 static int slots_init(struct stasis_transfer_worker *worker, struct stasis_error *err)
 {
 	const struct stasis_transfer_ring *ring = worker->ring;
 	CUresult result;
 
-	for (size_t i = 0; i < ring->slot_count; i++) {
-		worker->slots[i].buffer = worker->pinned + i * ring->slot_bytes;
+	for (size_t i = 0; i < STASIS_TRANSFER_SLOTS; i++) {
+		worker->slots[i].buffer = worker->pinned.base + i * ring->slot_bytes;
 		result = ring->driver->cuEventCreate(&worker->slots[i].event,
 						     CU_EVENT_DISABLE_TIMING);
 		if (result != CUDA_SUCCESS)
@@ -36,52 +31,16 @@ static int slots_init(struct stasis_transfer_worker *worker, struct stasis_error
 	return 0;
 }
 
-/* Anonymous memory on huge pages, where the system gives them, then registered. */
-static int huge_allocate(struct stasis_transfer_worker *worker, size_t bytes,
-			 struct stasis_error *err)
-{
-	const struct stasis_transfer_ring *ring = worker->ring;
-	size_t mapping_bytes = bytes + HUGE_BYTES;
-	CUresult result;
-	void *base = mmap(NULL, mapping_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
-			  -1, 0);
-	uint8_t *pinned;
-
-	if (base == MAP_FAILED)
-		return stasis_fail_errno(err, STASIS_REFUSED, "GPU %d: map %zu bytes of memory",
-					 ring->ordinal, mapping_bytes);
-	pinned = (uint8_t *)base + (-(uintptr_t)base % HUGE_BYTES);
-	(void)madvise(base, mapping_bytes, MADV_HUGEPAGE);
-	memset(pinned, 0, bytes);
-	result = ring->driver->cuMemHostRegister(pinned, bytes, CU_MEMHOSTREGISTER_PORTABLE);
-	if (result != CUDA_SUCCESS) {
-		(void)munmap(base, mapping_bytes);
-		return stasis_fail_cuda(err, STASIS_REFUSED, result,
-					"GPU %d: pin %zu bytes of host memory", ring->ordinal,
-					bytes);
-	}
-	worker->mapping = base;
-	worker->mapping_bytes = mapping_bytes;
-	worker->pinned = pinned;
-	return 0;
-}
-
 static int pinned_allocate(struct stasis_transfer_worker *worker, struct stasis_error *err)
 {
 	const struct stasis_transfer_ring *ring = worker->ring;
-	size_t bytes = (size_t)ring->slot_bytes * ring->slot_count;
-	void *pinned = NULL;
-	CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
+	size_t bytes = (size_t)ring->slot_bytes * STASIS_TRANSFER_SLOTS;
+	CUresult result = stasis_transfer_pinned_alloc(ring->driver, bytes, &worker->pinned);
 
-	if (ring->is_huge)
-		return huge_allocate(worker, bytes, err);
-	if (stasis_fault_point("transfer_alloc") == 0)
-		result = ring->driver->cuMemHostAlloc(&pinned, bytes, CU_MEMHOSTALLOC_PORTABLE);
 	if (result != CUDA_SUCCESS)
 		return stasis_fail_cuda(err, STASIS_REFUSED, result,
 					"GPU %d: pin %zu bytes of host memory", ring->ordinal,
 					bytes);
-	worker->pinned = pinned;
 	return 0;
 }
 
@@ -106,28 +65,20 @@ static int worker_init(struct stasis_transfer_worker *worker, struct stasis_erro
 static void worker_fini(struct stasis_transfer_worker *worker)
 {
 	const struct stasis_driver *driver = worker->ring->driver;
-	CUresult result = CUDA_SUCCESS;
+	CUresult result;
 
 	if (worker->is_retired)
 		return;
-	for (size_t i = 0; i < worker->ring->slot_count; i++) {
+	for (size_t i = 0; i < STASIS_TRANSFER_SLOTS; i++) {
 		if (worker->slots[i].event)
 			(void)driver->cuEventDestroy(worker->slots[i].event);
 		worker->slots[i].event = NULL;
 	}
-	if (worker->mapping) {
-		result = driver->cuMemHostUnregister(worker->pinned);
-		if (result == CUDA_SUCCESS)
-			(void)munmap(worker->mapping, worker->mapping_bytes);
-		worker->mapping = NULL;
-	} else if (worker->pinned) {
-		result = driver->cuMemFreeHost(worker->pinned);
-	}
+	result = stasis_transfer_pinned_free(driver, &worker->pinned);
 	if (result != CUDA_SUCCESS)
 		stasis_log_warn("transfer: GPU %d: a ring stays pinned: %s (%d)",
 				worker->ring->ordinal, stasis_cuda_result_name(result),
 				(int)result);
-	worker->pinned = NULL;
 	if (worker->stream)
 		(void)driver->cuStreamDestroy(worker->stream);
 	worker->stream = NULL;
@@ -224,18 +175,6 @@ static int workers_check(struct stasis_transfer_ring *ring, struct stasis_error 
 	return 0;
 }
 
-/* Which stream each worker copies on: another's where streams are shared, its own otherwise. */
-static void streams_share(struct stasis_transfer_ring *ring)
-{
-	for (uint32_t i = 0; i < ring->worker_count; i++) {
-		struct stasis_transfer_worker *worker = &ring->workers[i];
-		const struct stasis_transfer_worker *owner =
-			&ring->workers[ring->stream_count ? i % ring->stream_count : i];
-
-		worker->copy_stream = owner->is_ready ? owner->stream : worker->stream;
-	}
-}
-
 static int ring_start(struct stasis_transfer_ring *ring, struct stasis_error *err)
 {
 	struct stasis_transfer_control start;
@@ -245,20 +184,12 @@ static int ring_start(struct stasis_transfer_ring *ring, struct stasis_error *er
 		return -1;
 	status = workers_start(ring, &start, err);
 	stasis_transfer_control_fini(&start);
-	if (status != 0 || workers_check(ring, err) != 0)
-		return -1;
-	streams_share(ring);
-	return 0;
-}
-
-static uint32_t slot_count_of(const struct stasis_transfer_ring_options *options)
-{
-	return options->tuning->slots ? options->tuning->slots : STASIS_TRANSFER_SLOTS;
+	return status == 0 ? workers_check(ring, err) : -1;
 }
 
 static uint32_t worker_count_of(const struct stasis_transfer_ring_options *options)
 {
-	uint64_t slots_bytes = options->chunk_bytes * slot_count_of(options);
+	uint64_t slots_bytes = options->chunk_bytes * STASIS_TRANSFER_SLOTS;
 	uint64_t count = options->workers ? options->workers : stasis_transfer_processor_count();
 
 	count = stasis_min_u64(count, options->pinned_bytes / slots_bytes);
@@ -287,9 +218,6 @@ int stasis_transfer_ring_new(const struct stasis_transfer_ring_options *options,
 	ring->slot_bytes = options->chunk_bytes;
 	ring->drain_ns = options->drain_ns;
 	ring->worker_count = worker_count;
-	ring->slot_count = slot_count_of(options);
-	ring->stream_count = options->tuning->streams;
-	ring->is_huge = options->tuning->is_ring_huge;
 	ring->mutex = (struct stasis_mutex)STASIS_MUTEX_INITIALIZER;
 	ring->wake = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
 	if (ring_start(ring, err) != 0) {
@@ -366,7 +294,7 @@ uint64_t stasis_transfer_ring_pinned_bytes(const struct stasis_transfer_ring *ri
 
 	for (uint32_t i = 0; i < ring->worker_count; i++) {
 		if (ring->workers[i].is_ready)
-			bytes += ring->slot_bytes * ring->slot_count;
+			bytes += ring->slot_bytes * STASIS_TRANSFER_SLOTS;
 	}
 	return bytes;
 }
@@ -377,7 +305,7 @@ uint64_t stasis_transfer_ring_leaked_bytes(const struct stasis_transfer_ring *ri
 
 	for (uint32_t i = 0; i < ring->worker_count; i++) {
 		if (ring->workers[i].is_retired)
-			bytes += ring->slot_bytes * ring->slot_count;
+			bytes += ring->slot_bytes * STASIS_TRANSFER_SLOTS;
 	}
 	return bytes;
 }

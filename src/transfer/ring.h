@@ -12,9 +12,10 @@
 
 #include "driver/driver.h"
 #include "transfer/control.h"
+#include "transfer/pinned.h"
 #include "transfer/plan.h"
 
-#define STASIS_TRANSFER_SLOTS 2 /* a worker, by default */
+#define STASIS_TRANSFER_SLOTS 2
 
 struct stasis_transfer_ring;
 
@@ -34,11 +35,8 @@ struct stasis_transfer_worker {
 	struct stasis_error init_error;
 	struct stasis_transfer_control *start; /* left when is_ready or init_error is known */
 	CUstream stream;
-	CUstream copy_stream; /* its own, or that of another worker which it shares */
-	uint8_t *pinned;
-	void *mapping; /* what `pinned` lies in where it is registered memory */
-	size_t mapping_bytes;
-	struct stasis_transfer_slot slots[STASIS_TRANSFER_SLOTS_MAX];
+	struct stasis_transfer_pinned pinned;
+	struct stasis_transfer_slot slots[STASIS_TRANSFER_SLOTS];
 	struct stasis_transfer_packing packing; /* made and freed by the caller's thread */
 };
 
@@ -55,9 +53,6 @@ struct stasis_transfer_ring {
 	int ordinal;
 	uint64_t slot_bytes;
 	uint64_t drain_ns;
-	uint32_t slot_count;   /* a worker */
-	uint32_t stream_count; /* shared by the workers */
-	bool is_huge;
 	uint32_t worker_count; /* of which some may not be ready or retired */
 	struct stasis_transfer_worker workers[STASIS_TRANSFER_WORKERS_MAX];
 	pthread_cond_t wake;
@@ -76,7 +71,6 @@ struct stasis_transfer_ring_options {
 	uint64_t pinned_bytes;
 	uint64_t drain_ns;
 	uint32_t workers;
-	const struct stasis_transfer_tuning *tuning;
 };
 
 /* Returns an owned ring with at least one ready worker; fewer than asked for where memory is short. */

@@ -121,7 +121,6 @@ static int memory_open(struct stasis_transfer_file_set *files,
 	files->count = 1;
 	files->files[0] = (struct stasis_transfer_file){
 		.name = extent->name,
-		.copy = files->files[0].copy,
 		.fd = -1,
 		.status_flags = -1,
 		.is_saving = is_saving,
@@ -190,11 +189,9 @@ static const char *store_why(const struct stasis_transfer_extent *extent,
 
 int stasis_transfer_files_open(struct stasis_transfer_file_set *files,
 			       const struct stasis_transfer_extent *extent,
-			       const struct stasis_transfer_options *options, bool is_saving,
+			       enum stasis_transfer_store forced, bool is_saving,
 			       struct stasis_error *err)
 {
-	const struct stasis_transfer_tuning *tuning = &options->tuning;
-	enum stasis_transfer_store forced = options->store;
 	enum stasis_transfer_store store = STASIS_TRANSFER_STORE_AUTO;
 
 	memset(files, 0, sizeof(*files));
@@ -206,11 +203,6 @@ int stasis_transfer_files_open(struct stasis_transfer_file_set *files,
 			store_why(extent, store, forced));
 	files->store = store;
 	files->ops = stores[store].ops;
-	files->step_bytes = files->ops->step_bytes;
-	if (tuning->step_bytes && files->ops->step_bytes == STASIS_TRANSFER_STEP_IN_MEMORY)
-		files->step_bytes = tuning->step_bytes;
-	for (uint32_t i = 0; i < STASIS_STRIPES_MAX; i++)
-		files->files[i].copy = tuning->copy;
 	if (extent->memory)
 		return memory_open(files, extent, is_saving, err);
 	for (uint32_t i = 0; i < extent->stripe_count; i++) {

@@ -18,6 +18,7 @@
 #include "transfer/transfer.h"
 
 #define STASIS_TRANSFER_STEP_IN_MEMORY (256 << 10)
+#define STASIS_TRANSFER_STEP_COPIED (64 << 10)
 
 struct stasis_transfer_store_ops;
 
@@ -28,9 +29,8 @@ struct stasis_transfer_file {
 	int status_flags;     /* to be put back; -1: unchanged */
 	atomic_uint halvings; /* of what one call moves, after calls that took long */
 	bool is_saving;
-	const struct stasis_copy_kind *copy; /* of saves into memory */
-	uint64_t bytes;                      /* the file's size when it was opened */
-	uint8_t *base;                       /* of a mapping or of host memory */
+	uint64_t bytes; /* the file's size when it was opened */
+	uint8_t *base;  /* of a mapping or of host memory */
 	uint64_t mapped_bytes;
 	bool is_lent;     /* the mapping is the caller's */
 	bool is_resident; /* all of it is allocated and touched */
@@ -69,16 +69,15 @@ extern const struct stasis_transfer_store_ops stasis_transfer_store_memory;
 struct stasis_transfer_file_set {
 	enum stasis_transfer_store store;
 	const struct stasis_transfer_store_ops *ops; /* NULL: not open */
-	size_t step_bytes;                           /* of ops, or as was asked for */
 	struct stasis_transfer_file files[STASIS_STRIPES_MAX];
 	uint32_t count;
 };
 
-/* `options->store` is AUTO to choose. A file that is no regular file is refused. */
+/* `forced` is AUTO to choose. A file that is no regular file is refused. */
 NODISCARD int stasis_transfer_files_open(struct stasis_transfer_file_set *files,
 					 const struct stasis_transfer_extent *extent,
-					 const struct stasis_transfer_options *options,
-					 bool is_saving, struct stasis_error *err);
+					 enum stasis_transfer_store forced, bool is_saving,
+					 struct stasis_error *err);
 void stasis_transfer_files_close(struct stasis_transfer_file_set *files);
 
 /* After a save: cuts each file where its last chunk ends, and says where that is. */

@@ -23,9 +23,17 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
+typedef void copy_function(void *to, const void *from, size_t bytes);
+
+/* Into the ring: the digest finds in the cache what this leaves there. */
+static void copy_cached(void *to, const void *from, size_t bytes)
+{
+	memcpy(to, from, bytes);
+}
+
 /* Passes the fault point as one system call would: a short one moves less, an interrupted one nothing. */
-static int copy_step(const struct stasis_copy_kind *kind, const char *point, uint8_t *to,
-		     const uint8_t *from, size_t bytes, size_t *ret_count)
+static int copy_step(copy_function *copy, const char *point, uint8_t *to, const uint8_t *from,
+		     size_t bytes, size_t *ret_count)
 {
 	size_t step = (size_t)stasis_min_u64(bytes, STEP_BYTES);
 	int code = stasis_fault_point_io(point, &step);
@@ -33,16 +41,13 @@ static int copy_step(const struct stasis_copy_kind *kind, const char *point, uin
 	*ret_count = 0;
 	if (code)
 		return code == EINTR ? 0 : code;
-	if (kind)
-		kind->copy(to, from, step);
-	else
-		memcpy(to, from, step);
+	copy(to, from, step);
 	*ret_count = step;
 	return 0;
 }
 
-static int copy_all(const struct stasis_copy_kind *kind, const char *point, uint8_t *to,
-		    const uint8_t *from, size_t bytes, const atomic_bool *stop)
+static int copy_all(copy_function *copy, const char *point, uint8_t *to, const uint8_t *from,
+		    size_t bytes, const atomic_bool *stop)
 {
 	size_t moved = 0;
 
@@ -50,7 +55,7 @@ static int copy_all(const struct stasis_copy_kind *kind, const char *point, uint
 		size_t count = 0;
 		int code = atomic_load_explicit(stop, memory_order_relaxed)
 				   ? ECANCELED
-				   : copy_step(kind, point, to + moved, from + moved, bytes - moved,
+				   : copy_step(copy, point, to + moved, from + moved, bytes - moved,
 					       &count);
 
 		if (code)
@@ -128,11 +133,12 @@ static int mapping_write(struct stasis_transfer_file *file, const uint8_t *buffe
 	}
 	if (code)
 		return code;
-	return copy_all(file->copy, "transfer_write", file->base + offset, buffer, bytes, stop);
+	return copy_all(stasis_copy_streaming, "transfer_write", file->base + offset, buffer, bytes,
+			stop);
 }
 
 const struct stasis_transfer_store_ops stasis_transfer_store_mapping = {
-	.step_bytes = STASIS_TRANSFER_STEP_IN_MEMORY,
+	.step_bytes = STASIS_TRANSFER_STEP_COPIED,
 	.open = mapping_open,
 	.write = mapping_write,
 	.read = stasis_transfer_file_pread,
@@ -147,7 +153,8 @@ static int memory_write(struct stasis_transfer_file *file, const uint8_t *buffer
 
 	if (!stasis_add_u64(offset, bytes, &end) || end > file->bytes)
 		return ENOSPC;
-	return copy_all(file->copy, "transfer_write", file->base + offset, buffer, bytes, stop);
+	return copy_all(stasis_copy_streaming, "transfer_write", file->base + offset, buffer, bytes,
+			stop);
 }
 
 static int memory_read(struct stasis_transfer_file *file, uint8_t *buffer, size_t bytes,
@@ -157,7 +164,7 @@ static int memory_read(struct stasis_transfer_file *file, uint8_t *buffer, size_
 
 	if (!stasis_add_u64(offset, bytes, &end) || end > file->bytes)
 		return ENODATA;
-	return copy_all(NULL, "transfer_read", buffer, file->base + offset, bytes, stop);
+	return copy_all(copy_cached, "transfer_read", buffer, file->base + offset, bytes, stop);
 }
 
 static int memory_open(struct stasis_transfer_file *file, uint64_t reserve_bytes,
@@ -179,7 +186,7 @@ static void memory_close(struct stasis_transfer_file *file)
 }
 
 const struct stasis_transfer_store_ops stasis_transfer_store_memory = {
-	.step_bytes = STASIS_TRANSFER_STEP_IN_MEMORY,
+	.step_bytes = STASIS_TRANSFER_STEP_COPIED,
 	.open = memory_open,
 	.write = memory_write,
 	.read = memory_read,

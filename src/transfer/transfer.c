@@ -91,7 +91,6 @@ static int ring_get(struct stasis_transfer *transfer, CUcontext context, int ord
 		.pinned_bytes = options->pinned_bytes,
 		.drain_ns = options->drain_ns,
 		.workers = options->workers,
-		.tuning = &options->tuning,
 	};
 
 	if (!place)
@@ -162,7 +161,7 @@ static int files_prepare(const struct stasis_transfer *transfer,
 		bool is_saving = extent_plan->extent->direction == STASIS_TRANSFER_SAVE;
 
 		if (stasis_transfer_files_open(&extent_plan->files, extent_plan->extent,
-					       &transfer->options, is_saving, err) != 0 ||
+					       transfer->options.store, is_saving, err) != 0 ||
 		    (!is_saving && extent_check_chunks(extent_plan, result, err) != 0)) {
 			result->failed_side = STASIS_TRANSFER_FILE_SIDE;
 			return -1;

@@ -34,10 +34,8 @@
 #include "driver/abi.h"
 
 #define STASIS_TRANSFER_WORKERS_MAX 16
-#define STASIS_TRANSFER_SLOTS_MAX 8
 #define STASIS_TRANSFER_PINNED_BYTES_MAX (UINT64_C(256) << 20) /* a GPU */
 
-struct stasis_copy_kind;
 struct stasis_transfer_codec;
 struct stasis_driver;
 struct stasis_transfer;
@@ -137,15 +135,6 @@ struct stasis_transfer_plan {
 	bool verify; /* loading: hold each chunk against its digest before it reaches the device */
 };
 
-/* How the engine works inside, for measurements; zeros are the defaults. */
-struct stasis_transfer_tuning {
-	uint32_t slots;                      /* a worker, at most STASIS_TRANSFER_SLOTS_MAX */
-	uint32_t streams;                    /* a GPU, shared by its workers; 0: one a worker */
-	size_t step_bytes;                   /* of saves into memory */
-	bool is_ring_huge;                   /* the ring lies on huge pages */
-	const struct stasis_copy_kind *copy; /* of saves into memory */
-};
-
 struct stasis_transfer_options {
 	const struct stasis_driver *driver;
 	enum stasis_transfer_store store; /* AUTO unless forced */
@@ -155,7 +144,6 @@ struct stasis_transfer_options {
 	const struct stasis_transfer_codec
 		*codec;    /* of saves; NULL: chunks are stored as they are */
 	uint64_t drain_ns; /* how long a stopped transfer waits for copies in flight; 0: 5 s */
-	struct stasis_transfer_tuning tuning;
 };
 
 /* How one waits for a transfer. Zero-initialised but for the deadline: nothing is watched. */

@@ -103,13 +103,12 @@ static int verify_ready(struct stasis_transfer_ready_plan *ready,
 
 	for (size_t i = 0; i < ready->extent_count; i++) {
 		struct stasis_transfer_extent_plan *extent_plan = &ready->extents[i];
-		/* Through the page cache, where a load that follows finds the bytes again. */
-		const struct stasis_transfer_options options = {
-			.store = extent_plan->extent->memory ? STASIS_TRANSFER_STORE_AUTO
-							     : STASIS_TRANSFER_STORE_PLAIN,
-		};
 
-		if (stasis_transfer_files_open(&extent_plan->files, extent_plan->extent, &options,
+		/* Through the page cache, where a load that follows finds the bytes again. */
+		if (stasis_transfer_files_open(&extent_plan->files, extent_plan->extent,
+					       extent_plan->extent->memory
+						       ? STASIS_TRANSFER_STORE_AUTO
+						       : STASIS_TRANSFER_STORE_PLAIN,
 					       false, err) != 0) {
 			result->failed_side = STASIS_TRANSFER_FILE_SIDE;
 			return -1;

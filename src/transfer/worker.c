@@ -1,5 +1,5 @@
 /*
- * What a worker does: it goes round its slots. At each it first finishes the chunk that is there, then
+ * What a worker does: it goes round its two slots. At each it first finishes the chunk that is there, then
  * takes the next one and sets its link side going, so that this side runs while the other slot is finished.
  *
  *     save   begin: device to slot, enqueued                finish: wait, digest, write
@@ -60,10 +60,10 @@ static CUresult piece_move(const struct stasis_transfer_worker *worker,
 	const struct stasis_driver *driver = worker->ring->driver;
 
 	if (job->extent_plan->extent->direction == STASIS_TRANSFER_SAVE)
-		return driver->cuMemcpyDtoHAsync(buffer, at, bytes, worker->copy_stream);
+		return driver->cuMemcpyDtoHAsync(buffer, at, bytes, worker->stream);
 	if (job->chunk->flags & STASIS_CHUNK_ZERO)
-		return driver->cuMemsetD8Async(at, 0, bytes, worker->copy_stream);
-	return driver->cuMemcpyHtoDAsync(at, buffer, bytes, worker->copy_stream);
+		return driver->cuMemsetD8Async(at, 0, bytes, worker->stream);
+	return driver->cuMemcpyHtoDAsync(at, buffer, bytes, worker->stream);
 }
 
 /* Enqueues all pieces of the slot's job and the event behind them. */
@@ -85,7 +85,7 @@ static int link_begin(struct stasis_transfer_worker *worker,
 		into = 0;
 	}
 	if (result == CUDA_SUCCESS)
-		result = worker->ring->driver->cuEventRecord(slot->event, worker->copy_stream);
+		result = worker->ring->driver->cuEventRecord(slot->event, worker->stream);
 	if (result == CUDA_SUCCESS)
 		return 0;
 	fail_device(worker, work, job, result);
@@ -143,7 +143,7 @@ static int slot_finish(struct stasis_transfer_worker *worker,
 
 static bool worker_is_busy(const struct stasis_transfer_worker *worker)
 {
-	for (size_t i = 0; i < worker->ring->slot_count; i++) {
+	for (size_t i = 0; i < STASIS_TRANSFER_SLOTS; i++) {
 		if (worker->slots[i].is_busy)
 			return true;
 	}
@@ -158,7 +158,7 @@ static void worker_drain(struct stasis_transfer_worker *worker)
 	CUresult result = CUDA_ERROR_NOT_READY;
 
 	for (uint32_t round = 0;; round++) {
-		result = ring->driver->cuStreamQuery(worker->copy_stream);
+		result = ring->driver->cuStreamQuery(worker->stream);
 		if (result != CUDA_ERROR_NOT_READY || stasis_deadline_passed(deadline_ns))
 			break;
 		poll_pause(round);
@@ -170,7 +170,7 @@ static void worker_drain(struct stasis_transfer_worker *worker)
 				ring->ordinal, stasis_cuda_result_name(result), (int)result);
 		return;
 	}
-	for (size_t i = 0; i < worker->ring->slot_count; i++)
+	for (size_t i = 0; i < STASIS_TRANSFER_SLOTS; i++)
 		worker->slots[i].is_busy = false;
 }
 
@@ -180,7 +180,7 @@ void stasis_transfer_worker_run(struct stasis_transfer_worker *worker,
 	bool has_more = true;
 
 	for (size_t turn = 0; !stasis_transfer_control_is_stopped(work->control); turn++) {
-		struct stasis_transfer_slot *slot = &worker->slots[turn % worker->ring->slot_count];
+		struct stasis_transfer_slot *slot = &worker->slots[turn % STASIS_TRANSFER_SLOTS];
 
 		if (slot->is_busy && slot_finish(worker, work, slot) != 0)
 			break;

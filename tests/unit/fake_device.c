@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "unit.h"
 
@@ -54,6 +55,7 @@ struct op {
 struct pinned {
 	uint8_t *memory;
 	size_t bytes;
+	bool is_registered; /* it is the engine's */
 };
 
 /* All below is guarded by `mutex`. */
@@ -395,53 +397,86 @@ static struct pinned *pinned_find(const void *memory)
 	return NULL;
 }
 
-static CUresult fake_host_alloc(void **ret_memory, size_t bytes, unsigned int flags)
+/* Takes a place for pinned memory; `memory` NULL: of our own. */
+static CUresult pin(uint8_t *memory, size_t bytes, bool is_portable, uint8_t **ret_memory)
 {
-	CUresult result = CUDA_SUCCESS;
-	struct pinned *place;
+	struct pinned *place = pinned_find(NULL);
 
-	pthread_mutex_lock(&mutex);
 	counts.allocs++;
-	place = pinned_find(NULL);
-	if (!(flags & CU_MEMHOSTALLOC_PORTABLE))
+	if (!is_portable)
 		violate("pinned memory that only one context can use");
 	if (faults.alloc_refused && counts.allocs >= faults.alloc_refused)
-		result = CUDA_ERROR_OUT_OF_MEMORY;
-	else if (counts.allocs == faults.alloc_broken)
-		result = CUDA_ERROR_ILLEGAL_ADDRESS;
-	else if (!place)
-		result = CUDA_ERROR_UNKNOWN;
-	if (result == CUDA_SUCCESS) {
-		place->memory = aligned_alloc(4096, bytes);
-		place->bytes = bytes;
-		/* What is not written is not zero. */
-		memset(place->memory, 0xa5, bytes);
-		pinned_bytes += bytes;
-		pinned_peak_bytes =
-			pinned_bytes > pinned_peak_bytes ? pinned_bytes : pinned_peak_bytes;
-		*ret_memory = place->memory;
-	}
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	if (counts.allocs == faults.alloc_broken)
+		return CUDA_ERROR_ILLEGAL_ADDRESS;
+	if (!place)
+		return CUDA_ERROR_UNKNOWN;
+	*place = (struct pinned){
+		.memory = memory ? memory : aligned_alloc(4096, bytes),
+		.bytes = bytes,
+		.is_registered = memory != NULL,
+	};
+	/* What is not written is not zero. */
+	memset(place->memory, 0xa5, bytes);
+	pinned_bytes += bytes;
+	pinned_peak_bytes = pinned_bytes > pinned_peak_bytes ? pinned_bytes : pinned_peak_bytes;
+	*ret_memory = place->memory;
+	return CUDA_SUCCESS;
+}
+
+static CUresult fake_host_alloc(void **ret_memory, size_t bytes, unsigned int flags)
+{
+	uint8_t *memory = NULL;
+	CUresult result;
+
+	pthread_mutex_lock(&mutex);
+	result = pin(NULL, bytes, flags & CU_MEMHOSTALLOC_PORTABLE, &memory);
+	pthread_mutex_unlock(&mutex);
+	if (result == CUDA_SUCCESS)
+		*ret_memory = memory;
+	return result;
+}
+
+static CUresult fake_host_register(void *memory, size_t bytes, unsigned int flags)
+{
+	CUresult result = CUDA_ERROR_NOT_SUPPORTED;
+	uint8_t *unused;
+
+	pthread_mutex_lock(&mutex);
+	if (!faults.is_register_unsupported)
+		result = pin(memory, bytes, flags & CU_MEMHOSTREGISTER_PORTABLE, &unused);
 	pthread_mutex_unlock(&mutex);
 	return result;
 }
 
-static CUresult fake_host_free(void *memory)
+static CUresult unpin(void *memory, bool is_registered)
 {
 	struct pinned *place;
 
 	pthread_mutex_lock(&mutex);
 	place = memory ? pinned_find(memory) : NULL;
-	if (!place) {
-		violate("memory was unpinned that is not pinned");
+	if (!place || place->is_registered != is_registered) {
+		violate("memory was unpinned that is not pinned, or not so");
 	} else {
 		if (is_in_use(place->memory, place->bytes))
 			violate("a pinned buffer was freed in use");
 		pinned_bytes -= place->bytes;
-		free(place->memory);
+		if (!is_registered)
+			free(place->memory);
 		place->memory = NULL;
 	}
 	pthread_mutex_unlock(&mutex);
 	return place ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult fake_host_free(void *memory)
+{
+	return unpin(memory, false);
+}
+
+static CUresult fake_host_unregister(void *memory)
+{
+	return unpin(memory, true);
 }
 
 static void driver_fill(void)
@@ -456,6 +491,8 @@ static void driver_fill(void)
 	driver.cuEventQuery = fake_event_query;
 	driver.cuMemHostAlloc = fake_host_alloc;
 	driver.cuMemFreeHost = fake_host_free;
+	driver.cuMemHostRegister = fake_host_register;
+	driver.cuMemHostUnregister = fake_host_unregister;
 	driver.cuMemcpyDtoHAsync = fake_to_host;
 	driver.cuMemcpyHtoDAsync = fake_to_device;
 	driver.cuMemsetD8Async = fake_set;
@@ -503,7 +540,10 @@ static void all_free(void)
 		free(op);
 	}
 	for (size_t i = 0; i < PINNED_MAX; i++) {
-		free(pinned[i].memory);
+		if (pinned[i].is_registered && pinned[i].memory)
+			(void)munmap(pinned[i].memory, pinned[i].bytes);
+		else
+			free(pinned[i].memory);
 		pinned[i].memory = NULL;
 	}
 	pinned_bytes = 0;

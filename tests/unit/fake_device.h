@@ -8,6 +8,7 @@
  */
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "driver/driver.h"
@@ -21,8 +22,9 @@ struct t_fake_faults {
 		copy_broken; /* the N-th is accepted and fails in flight: ILLEGAL_ADDRESS, for good */
 	uint64_t copy_hung; /* the N-th never ends */
 	uint64_t record_refused;
-	uint64_t alloc_refused; /* the N-th and all later pinned allocations: OUT_OF_MEMORY */
-	uint64_t alloc_broken;  /* the N-th pinned allocation: ILLEGAL_ADDRESS */
+	uint64_t alloc_refused;       /* the N-th and all later pinned allocations: OUT_OF_MEMORY */
+	uint64_t alloc_broken;        /* the N-th pinned allocation: ILLEGAL_ADDRESS */
+	bool is_register_unsupported; /* only memory of the driver's can be pinned */
 	uint64_t stream_refused;
 	uint64_t event_refused;
 	uint64_t context_refused;

@@ -193,6 +193,19 @@ static void want_of_memory_makes_a_ring_smaller(void **state)
 	t_rig_free(rig);
 }
 
+/* As where only memory of the driver's may be pinned. */
+static void memory_that_cannot_be_registered_is_allocated(void **state)
+{
+	struct t_rig *rig = t_rig_new(NULL);
+
+	(void)state;
+	(void)t_rig_extent_add(rig, &t_shape_plain, -1);
+	t_fake_set_faults(&(struct t_fake_faults){.is_register_unsupported = true});
+	t_rig_round_trip(rig);
+	assert_int_equal(rig->result.worker_count, 3);
+	t_rig_free(rig);
+}
+
 static void preparation_is_refused(const struct t_fake_faults *faults, const char *text)
 {
 	struct t_rig *rig = t_rig_new(NULL);
@@ -227,6 +240,7 @@ int main(void)
 		cmocka_unit_test(what_is_cancelled_before_does_not_begin),
 		cmocka_unit_test(a_late_transfer_ends),
 		cmocka_unit_test(want_of_memory_makes_a_ring_smaller),
+		cmocka_unit_test(memory_that_cannot_be_registered_is_allocated),
 		cmocka_unit_test(a_device_that_cannot_be_prepared_is_refused),
 	};
 
