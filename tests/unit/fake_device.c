@@ -7,15 +7,14 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/mman.h>
 
+#include "fake_pinned.h"
 #include "unit.h"
 
 #include "base/digest.h"
 
 #define ADDRESS_BASE UINT64_C(0x7e9000000000)
 #define ADDRESS_STEP (UINT64_C(1) << 36)
-#define PINNED_MAX 128
 
 enum op_kind { OP_TO_HOST, OP_TO_DEVICE, OP_SET, OP_EVENT };
 
@@ -52,12 +51,6 @@ struct op {
 	bool is_to_hang;
 };
 
-struct pinned {
-	uint8_t *memory;
-	size_t bytes;
-	bool is_registered; /* it is the engine's */
-};
-
 /* All below is guarded by `mutex`. */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -72,9 +65,6 @@ static struct op *first_op;
 static struct op **last_op = &first_op;
 static struct op *running_op;
 static struct op *hung_ops;
-static struct pinned pinned[PINNED_MAX];
-static uint64_t pinned_bytes;
-static uint64_t pinned_peak_bytes;
 static uint64_t stream_count;
 static uint64_t event_count;
 static struct CUstream_st *all_streams;
@@ -110,16 +100,6 @@ static bool is_in_use(const uint8_t *memory, size_t bytes)
 {
 	return list_uses(first_op, memory, bytes) || list_uses(running_op, memory, bytes) ||
 	       list_uses(hung_ops, memory, bytes);
-}
-
-static bool is_pinned(const uint8_t *memory, size_t bytes)
-{
-	for (size_t i = 0; i < PINNED_MAX; i++) {
-		if (pinned[i].memory && memory >= pinned[i].memory &&
-		    memory + bytes <= pinned[i].memory + pinned[i].bytes)
-			return true;
-	}
-	return false;
 }
 
 /* Carries out a copy without the lock, as a GPU would: the caller must not be in its way. */
@@ -250,7 +230,7 @@ static CUresult copy_enqueue(enum op_kind kind, uint8_t *host, CUdeviceptr addre
 	}
 	if (!op.device)
 		violate("a copy outside device memory");
-	if (host && !is_pinned(host, bytes))
+	if (host && !t_fake_pinned_holds(host, bytes))
 		violate("a copy outside pinned memory");
 	if (host && is_in_use(host, bytes))
 		violate("a pinned buffer was used for a second copy");
@@ -388,20 +368,9 @@ static CUresult fake_event_query(CUevent event)
 	return result;
 }
 
-static struct pinned *pinned_find(const void *memory)
-{
-	for (size_t i = 0; i < PINNED_MAX; i++) {
-		if (pinned[i].memory == memory)
-			return &pinned[i];
-	}
-	return NULL;
-}
-
-/* Takes a place for pinned memory; `memory` NULL: of our own. */
+/* `memory` NULL: of our own. */
 static CUresult pin(uint8_t *memory, size_t bytes, bool is_portable, uint8_t **ret_memory)
 {
-	struct pinned *place = pinned_find(NULL);
-
 	counts.allocs++;
 	if (!is_portable)
 		violate("pinned memory that only one context can use");
@@ -409,19 +378,8 @@ static CUresult pin(uint8_t *memory, size_t bytes, bool is_portable, uint8_t **r
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	if (counts.allocs == faults.alloc_broken)
 		return CUDA_ERROR_ILLEGAL_ADDRESS;
-	if (!place)
-		return CUDA_ERROR_UNKNOWN;
-	*place = (struct pinned){
-		.memory = memory ? memory : aligned_alloc(4096, bytes),
-		.bytes = bytes,
-		.is_registered = memory != NULL,
-	};
-	/* What is not written is not zero. */
-	memset(place->memory, 0xa5, bytes);
-	pinned_bytes += bytes;
-	pinned_peak_bytes = pinned_bytes > pinned_peak_bytes ? pinned_bytes : pinned_peak_bytes;
-	*ret_memory = place->memory;
-	return CUDA_SUCCESS;
+	*ret_memory = t_fake_pinned_add(memory, bytes);
+	return *ret_memory ? CUDA_SUCCESS : CUDA_ERROR_UNKNOWN;
 }
 
 static CUresult fake_host_alloc(void **ret_memory, size_t bytes, unsigned int flags)
@@ -449,24 +407,18 @@ static CUresult fake_host_register(void *memory, size_t bytes, unsigned int flag
 	return result;
 }
 
-static CUresult unpin(void *memory, bool is_registered)
+static CUresult unpin(uint8_t *memory, bool is_registered)
 {
-	struct pinned *place;
+	bool is_done;
 
 	pthread_mutex_lock(&mutex);
-	place = memory ? pinned_find(memory) : NULL;
-	if (!place || place->is_registered != is_registered) {
+	if (is_in_use(memory, t_fake_pinned_size(memory)))
+		violate("a pinned buffer was freed in use");
+	is_done = t_fake_pinned_remove(memory, is_registered);
+	if (!is_done)
 		violate("memory was unpinned that is not pinned, or not so");
-	} else {
-		if (is_in_use(place->memory, place->bytes))
-			violate("a pinned buffer was freed in use");
-		pinned_bytes -= place->bytes;
-		if (!is_registered)
-			free(place->memory);
-		place->memory = NULL;
-	}
 	pthread_mutex_unlock(&mutex);
-	return place ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+	return is_done ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult fake_host_free(void *memory)
@@ -507,7 +459,6 @@ const struct stasis_driver *t_fake_start(uint64_t bytes)
 	is_ending = false;
 	is_held = false;
 	violation[0] = '\0';
-	pinned_peak_bytes = 0;
 	for (int i = 0; i < T_FAKE_DEVICES; i++) {
 		contexts[i].ordinal = i;
 		contexts[i].bytes = calloc(1, bytes + 1);
@@ -539,14 +490,7 @@ static void all_free(void)
 		hung_ops = op->next;
 		free(op);
 	}
-	for (size_t i = 0; i < PINNED_MAX; i++) {
-		if (pinned[i].is_registered && pinned[i].memory)
-			(void)munmap(pinned[i].memory, pinned[i].bytes);
-		else
-			free(pinned[i].memory);
-		pinned[i].memory = NULL;
-	}
-	pinned_bytes = 0;
+	t_fake_pinned_clear();
 	stream_count = 0;
 	event_count = 0;
 }
@@ -564,7 +508,7 @@ void t_fake_stop_leaking(uint64_t expected_bytes)
 	if (violation[0])
 		print_error("the fake driver saw: %s\n", violation);
 	assert_int_equal(violation[0], 0);
-	assert_int_equal(pinned_bytes, expected_bytes);
+	assert_int_equal(t_fake_pinned_bytes(), expected_bytes);
 	if (expected_bytes == 0) {
 		assert_int_equal(stream_count, 0);
 		assert_int_equal(event_count, 0);
@@ -608,16 +552,6 @@ static uint64_t counter_read(const uint64_t *counter)
 	value = *counter;
 	pthread_mutex_unlock(&mutex);
 	return value;
-}
-
-uint64_t t_fake_pinned_bytes(void)
-{
-	return counter_read(&pinned_bytes);
-}
-
-uint64_t t_fake_pinned_peak_bytes(void)
-{
-	return counter_read(&pinned_peak_bytes);
 }
 
 uint64_t t_fake_copy_count(void)
