@@ -24,7 +24,7 @@ static struct {
 	char build[DIGITS_MAX + 1];
 } self;
 
-/* The header of the object that this is linked into; the linker makes the name. */
+/* The header of the object that this is linked into. NOLINTNEXTLINE(readability-identifier-naming) */
 extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
 
 static void forget(void)

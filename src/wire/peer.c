@@ -61,7 +61,7 @@ static int path_bind(int fd, const struct sockaddr_un *address, struct stasis_er
 	return 0;
 }
 
-static void path_remove(const struct stasis_wire_listener *listener)
+void stasis_wire_peer_remove(const struct stasis_wire_listener *listener)
 {
 	struct stat status;
 
@@ -96,7 +96,7 @@ int stasis_wire_peer_listen(const char *directory, const struct stasis_id *parti
 	memcpy(listener.path, address.sun_path, sizeof(listener.path));
 	if (listen(fd, BACKLOG) != 0) {
 		(void)stasis_fail_errno(err, STASIS_REFUSED, "listen at '%s'", listener.path);
-		path_remove(&listener);
+		stasis_wire_peer_remove(&listener);
 		return -1;
 	}
 	listener.fd = fd_steal(&fd);
@@ -109,7 +109,7 @@ void stasis_wire_peer_close(struct stasis_wire_listener *listener)
 	int saved = errno;
 
 	if (listener->fd >= 0)
-		path_remove(listener);
+		stasis_wire_peer_remove(listener);
 	cleanup_fd(&listener->fd);
 	errno = saved;
 }

@@ -58,6 +58,9 @@ NODISCARD int stasis_wire_peer_listen(const char *directory, const struct stasis
 void stasis_wire_peer_close(struct stasis_wire_listener *listener);
 void stasis_wire_peer_forget(struct stasis_wire_listener *listener);
 
+/* Removes the path alone, if it is still this listener's: for a process that ends. */
+void stasis_wire_peer_remove(const struct stasis_wire_listener *listener);
+
 static inline void cleanup_wire_listener(struct stasis_wire_listener *listener)
 {
 	stasis_wire_peer_close(listener);
