@@ -6,9 +6,15 @@
 
 #include "interpose/gate.h"
 #include "interpose/resolve.h"
+#include "interpose/settings.h"
 
-__attribute__((constructor)) static void loaded(void)
+/* glibc calls constructors with what main is called with. */
+__attribute__((constructor)) static void loaded(int argument_count, char **arguments,
+						char **environment)
 {
+	(void)argument_count;
+	(void)arguments;
 	(void)stasis_resolve_dlsym();
 	stasis_gate_prepare();
+	stasis_settings_read(environment);
 }

@@ -1,6 +1,6 @@
 /*
- * The wrappers, generated from symbols.h: enter the gate, call what the entry leads to, leave. No logic.
- * Each entry has two, with a target each; resolve.h says why.
+ * The wrappers, generated from symbols.h: enter the gate, call what the entry leads to, or its handler, leave.
+ * No logic. Each entry has two, with a target each; resolve.h says why.
  */
 
 #include "driver/abi_enums.h"
@@ -24,6 +24,35 @@
 		return result;                                                                     \
 	}
 
+/* A call that another call makes in turn is the driver's own or another interposer's: nothing new to record. */
+#define HANDLED_BODY(elf, signature, resolve)                                                      \
+	{                                                                                          \
+		int (*target)(STASIS_PARAMETERS_##signature) = resolve(STASIS_ENTRY_##elf);        \
+		int (*handle)(void *, STASIS_PARAMETERS_##signature) =                             \
+			(void *)stasis_handle_##elf;                                               \
+		int result = CUDA_ERROR_NOT_FOUND;                                                 \
+                                                                                                   \
+		if (__builtin_expect(target != NULL, 1)) {                                         \
+			struct stasis_gate_mark *mark =                                            \
+				stasis_gate_enter(STASIS_ENTRY_##elf, STASIS_GATE_CLOSED);         \
+                                                                                                   \
+			if (atomic_load_explicit(&mark->depth, memory_order_relaxed) > 1)          \
+				result = target(STASIS_ARGUMENTS_##signature);                     \
+			else                                                                       \
+				result = handle((void *)target, STASIS_ARGUMENTS_##signature);     \
+			stasis_gate_leave(mark);                                                   \
+		}                                                                                  \
+		return result;                                                                     \
+	}
+
+#define HANDLED_PAIR(elf, signature)                                                                \
+	/* As an address alone: its types are in handlers.h, with the driver's own declarations. */ \
+	void stasis_handle_##elf(void);                                                             \
+	PUBLIC int elf(STASIS_PARAMETERS_##signature);                                              \
+	PUBLIC int elf(STASIS_PARAMETERS_##signature) HANDLED_BODY(                                 \
+		elf, signature, target_next) static int given_##elf(STASIS_PARAMETERS_##signature)  \
+		HANDLED_BODY(elf, signature, target_in_driver)
+
 #define PAIR(elf, held_at, signature)                                                              \
 	PUBLIC int elf(STASIS_PARAMETERS_##signature);                                             \
 	PUBLIC int elf(STASIS_PARAMETERS_##signature)                                              \
@@ -34,6 +63,7 @@
 #define WRAPPER_PURE(elf, signature)
 #define WRAPPER_LOOKUP(elf, signature)
 #define WRAPPER_GATED(elf, signature) PAIR(elf, STASIS_GATE_CLOSED, signature)
+#define WRAPPER_HANDLED(elf, signature) HANDLED_PAIR(elf, signature)
 #define WRAPPER_CAPTURE(elf, signature) PAIR(elf, STASIS_GATE_CAPTURES_HELD, signature)
 #define WRAPPER(elf, class, signature) WRAPPER_##class(elf, signature)
 
@@ -56,6 +86,7 @@ STASIS_SYMBOLS(WRAPPER)
 
 #define GIVEN_PURE(elf) NULL
 #define GIVEN_GATED(elf) (void *)given_##elf
+#define GIVEN_HANDLED(elf) (void *)given_##elf
 #define GIVEN_CAPTURE(elf) (void *)given_##elf
 #define GIVEN_LOOKUP(elf) (void *)LOOKUP_##elf
 #define LOOKUP_cuGetProcAddress stasis_lookup_words4

@@ -29,10 +29,14 @@ NODISCARD int stasis_peer_fetch(const struct stasis_id *participant, const struc
 				struct stasis_error *err);
 
 /*
- * Sees to it that peers can reach this process: its thread runs and its socket listens. Waits for nobody. Called
- * before a ticket is given out; a failure is told by INSPECT, too, and tried again at the next call.
+ * Sees to it that peers can reach this process: its thread runs and its socket listens. Called before a ticket is
+ * given out; a process that gives none out never has them. Waits for nobody. A failure is tried again by
+ * the next call, and until then told by INSPECT.
  */
 NODISCARD int stasis_peer_ensure(struct stasis_error *err);
+
+/* The same where a ticket was given out before; else nothing. */
+int stasis_peer_reopen(struct stasis_error *err);
 
 /*
  * Closes the socket and whatever waits in its queue, and returns when nothing of it is open any more. Control
@@ -48,7 +52,11 @@ NODISCARD int stasis_peer_renew(struct stasis_error *err);
 NODISCARD int stasis_peer_table(const struct stasis_wire_peers *peers, bool is_first,
 				struct stasis_error *err);
 
-/* Why the socket does not listen though it should; false: it does, or need not. */
+/*
+ * Why peers cannot reach this process though a ticket was given out; false: they can, or need not. The count of
+ * changes of that answer, for INSPECT.
+ */
 bool stasis_peer_fault(struct stasis_error *ret_fault);
+uint32_t stasis_peer_changes(void);
 
 #endif

@@ -8,6 +8,7 @@
  *     class      PURE     passed through as it is: tells names, versions, properties of devices, the present
  *                         context, or acts on another process
  *                GATED    passes the gate
+ *                HANDLED  passes the gate, and its handler (handlers.h) calls the driver
  *                CAPTURE  begins a stream capture: the gate holds it first
  *                LOOKUP   finds other entries; never held
  *     signature  Wn: n arguments of at most a word each, whatever their types; WnFm: m floats behind them;

@@ -216,7 +216,7 @@
 	X(cuGreenCtxRecordEvent, GATED, W2) \
 	X(cuGreenCtxStreamCreate, GATED, W4) \
 	X(cuGreenCtxWaitEvent, GATED, W2) \
-	X(cuInit, GATED, W1) \
+	X(cuInit, HANDLED, W1) \
 	X(cuKernelGetAttribute, GATED, W4) \
 	X(cuKernelGetFunction, GATED, W2) \
 	X(cuKernelGetLibrary, GATED, W2) \

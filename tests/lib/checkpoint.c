@@ -71,6 +71,9 @@ static bool leads_to_driver(const char *target)
 		return true;
 	if (!sim_dir || (driver && !strcmp(driver, "real")))
 		return false;
+	/* A participant's control file is ours, and may stay. */
+	if (!strncmp(target, "/memfd:stasis-control", strlen("/memfd:stasis-control")))
+		return false;
 	return !strncmp(target, "/memfd:", strlen("/memfd:")) ||
 	       !strncmp(target, sim_dir, strlen(sim_dir));
 }
