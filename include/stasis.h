@@ -167,11 +167,12 @@ struct stasis_reserve_options {
 	uint64_t bytes;   /* of device memory that the next capture may hold; 0 with is_removing */
 	bool is_removing; /* give the room back */
 	int cancel_fd;    /* gives it up when it turns readable; -1: never */
+	uint32_t gpus;    /* among which these bytes are divided evenly, at most 64; 0: one */
 };
 
 #define STASIS_RESERVE_OPTIONS_INIT                                                                \
 	{                                                                                          \
-		sizeof(struct stasis_reserve_options), NULL, 0, false, -1                          \
+		sizeof(struct stasis_reserve_options), NULL, 0, false, -1, 0                       \
 	}
 
 /*

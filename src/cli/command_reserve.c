@@ -17,6 +17,8 @@ struct reserve_options {
 static const struct stasis_cli_option option_table[] = {
 	{"--bytes", "N", stasis_cli_parse_bytes, FIELD(library.bytes), NULL,
 	 "device memory that the capture may hold, with K, M, G, T"},
+	{"--gpus", "N", stasis_cli_parse_ordinal, FIELD(library.gpus), NULL,
+	 "of so many GPUs, divided evenly (1)"},
 	{"--remove", NULL, stasis_cli_parse_flag, FIELD(library.is_removing), NULL,
 	 "give the room back"},
 	STASIS_CLI_COMMON_OPTIONS(struct reserve_options),

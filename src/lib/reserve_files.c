@@ -10,6 +10,7 @@
 
 #include "base/cleanup.h"
 #include "base/number.h"
+#include "driver/device.h"
 #include "image/image.h"
 #include "lib/host_memory.h"
 #include "lib/library.h"
@@ -75,11 +76,14 @@ static int reserve_make(struct stasis_library *library,
 			const struct stasis_reserve_options *options, struct stasis_error *err)
 {
 	struct making making = {.sink = &library->sink, .cancel_fd = options->cancel_fd};
-	uint32_t files = stasis_transfer_stripe_count(options->bytes, STASIS_CHUNK_BYTES_DEFAULT);
+	/* Each GPU has an extent of its own, and each of those as many files as serve it well. */
+	uint32_t gpus = options->gpus ? options->gpus : 1;
+	uint64_t bytes = options->bytes / gpus + (options->bytes % gpus != 0);
+	uint32_t files = stasis_transfer_stripe_count(bytes, STASIS_CHUNK_BYTES_DEFAULT);
 	const struct stasis_image_reserve_plan plan = {
-		.file_count = files,
-		.file_bytes = stasis_transfer_reserve_bytes(options->bytes,
-							    STASIS_CHUNK_BYTES_DEFAULT, files, 0),
+		.file_count = files * gpus,
+		.file_bytes =
+			stasis_transfer_reserve_bytes(bytes, STASIS_CHUNK_BYTES_DEFAULT, files, 0),
 		.progress = progress,
 		.progress_data = &making,
 	};
@@ -116,6 +120,11 @@ enum stasis_status stasis_library_reserve(struct stasis_library *library,
 	if (!ours.path || !*ours.path || (ours.bytes == 0) != ours.is_removing) {
 		(void)stasis_fail(err, STASIS_USAGE,
 				  "reserve: a directory, and either a number of bytes or removal");
+		return stasis_lib_end(library, -1);
+	}
+	if (ours.gpus > STASIS_DEVICES_MAX) {
+		(void)stasis_fail(err, STASIS_USAGE, "reserve: at most %d GPUs",
+				  STASIS_DEVICES_MAX);
 		return stasis_lib_end(library, -1);
 	}
 	return stasis_lib_end(library, ours.is_removing ? reserve_remove(library, ours.path, err)

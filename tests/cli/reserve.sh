@@ -24,6 +24,17 @@ run_limited "$stasis" gc room
 expect_line reserve=ready
 [ "$(value_of reserve_bytes)" -lt 335544320 ] || fail "expected the reserve to have become smaller"
 
+# for several GPUs: as many files for each as serve its part
+reserve room --remove
+reserve room --bytes 300M --gpus 3
+expect_status 0
+expect_line files=18
+reserve room --remove
+reserve room --bytes 1M --gpus 65
+expect_status 2
+expect_error "at most 64 GPUs"
+reserve room --bytes 300M
+
 # a second one is refused, and it can be given back
 reserve room --bytes 1M
 expect_status 1

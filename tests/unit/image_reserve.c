@@ -153,6 +153,42 @@ static void a_capture_takes_files_over_in_memory(void **state)
 	takeover_in(memory_folder, true);
 }
 
+/* One reserve serves the extents of two GPUs, which are filled by turns. */
+static void two_gpus_share_it(void **state)
+{
+	const char *folder = *memory_folder ? memory_folder : t_image_folder();
+	const char *path = t_image_path(folder, "two");
+	const struct stasis_image_gpu second_gpu = t_image_gpu(1);
+	const struct stasis_image_extent_plan plan = t_image_plan(1);
+	struct stasis_image_reserve_info info;
+	struct stasis_image_output *first;
+	struct stasis_image_output *second = NULL;
+	struct stasis_error err = STASIS_ERROR_INIT;
+	struct stasis_image_writer *writer;
+	uint64_t removed = 0;
+
+	(void)state;
+	reserve_make(folder, 2 * T_IMAGE_STRIPES, FILE_BYTES);
+	writer = writer_open(path);
+	assert_done(stasis_image_writer_gpu_add(writer, &second_gpu, &err), &err);
+	stasis_image_writer_reserve_take(writer, &info);
+	assert_int_equal(info.file_count, 2 * T_IMAGE_STRIPES);
+	first = extent_add(writer);
+	assert_done(stasis_image_writer_extent_add(writer, &plan, &second, &err), &err);
+	for (uint32_t i = 0; i < T_IMAGE_STRIPES; i++) {
+		struct stat file;
+
+		assert_int_equal(fstat(second->stripe_fds[i], &file), 0);
+		assert_int_equal(file.st_size, FILE_BYTES);
+		assert_true((second->stripe_maps[i] != NULL) == (*memory_folder != '\0'));
+	}
+	t_image_fill(first);
+	image_finish(writer, second, path);
+	assert_int_equal(reserve_look(folder).state, STASIS_IMAGE_RESERVE_NONE);
+	assert_done(stasis_image_reserve_remove(folder, &removed, &err), &err);
+	assert_int_equal(removed, 0);
+}
+
 static void one_too_small_helps_as_far_as_it_goes(void **state)
 {
 	const char *folder = t_image_folder();
@@ -382,6 +418,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_capture_takes_files_over_on_a_disk),
 		cmocka_unit_test(a_capture_takes_files_over_in_memory),
+		cmocka_unit_test(two_gpus_share_it),
 		cmocka_unit_test(one_too_small_helps_as_far_as_it_goes),
 		cmocka_unit_test(of_two_captures_one_gets_it),
 		cmocka_unit_test(a_capture_that_is_given_up_gives_it_back),

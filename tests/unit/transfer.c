@@ -155,9 +155,9 @@ static void host_memory_is_a_destination(void **state)
 	t_rig_free(rig);
 }
 
-static void maps_open(struct t_rig *rig, const struct t_shape *shape)
+static void maps_open(struct t_rig *rig, size_t index, const struct t_shape *shape)
 {
-	struct stasis_transfer_extent *extent = &rig->extents[0];
+	struct stasis_transfer_extent *extent = &rig->extents[index];
 
 	for (uint32_t s = 0; s < shape->stripe_count; s++) {
 		extent->stripe_map_bytes[s] = stasis_transfer_reserve_bytes(
@@ -168,6 +168,14 @@ static void maps_open(struct t_rig *rig, const struct t_shape *shape)
 	}
 }
 
+static void maps_close(struct t_rig *rig, size_t index)
+{
+	struct stasis_transfer_extent *extent = &rig->extents[index];
+
+	for (uint32_t s = 0; s < extent->stripe_count; s++)
+		assert_int_equal(munmap(extent->stripe_maps[s], extent->stripe_map_bytes[s]), 0);
+}
+
 /* Files mapped ahead; the second time they have been cut since, and touching what was cut off would be SIGBUS. */
 static void files_mapped_ahead_come_back(void **state)
 {
@@ -176,15 +184,33 @@ static void files_mapped_ahead_come_back(void **state)
 
 	(void)state;
 	(void)t_rig_extent_add(rig, &t_shape_plain, -1);
-	maps_open(rig, &t_shape_plain);
+	maps_open(rig, 0, &t_shape_plain);
 	for (int i = 0; i < 2; i++) {
 		t_rig_round_trip(rig);
 		t_rig_direct(rig, STASIS_TRANSFER_SAVE);
 		for (uint32_t s = 0; s < extent->stripe_count; s++)
 			assert_int_equal(ftruncate(extent->stripe_fds[s], 0), 0);
 	}
-	for (uint32_t s = 0; s < extent->stripe_count; s++)
-		assert_int_equal(munmap(extent->stripe_maps[s], extent->stripe_map_bytes[s]), 0);
+	maps_close(rig, 0);
+	t_rig_free(rig);
+}
+
+/* As of one reserve for two GPUs. */
+static void files_mapped_ahead_serve_several_gpus(void **state)
+{
+	struct t_rig *rig = t_rig_new(NULL);
+	struct t_shape shape = t_shape_plain;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		shape.ordinal = i;
+		maps_open(rig, t_rig_extent_add(rig, &shape, -1), &shape);
+	}
+	t_rig_round_trip(rig);
+	t_rig_direct(rig, STASIS_TRANSFER_SAVE);
+	t_rig_round_trip(rig);
+	for (size_t i = 0; i < 2; i++)
+		maps_close(rig, i);
 	t_rig_free(rig);
 }
 
@@ -424,6 +450,7 @@ int main(void)
 		cmocka_unit_test(every_store_comes_back),
 		cmocka_unit_test(host_memory_is_a_destination),
 		cmocka_unit_test(files_mapped_ahead_come_back),
+		cmocka_unit_test(files_mapped_ahead_serve_several_gpus),
 		cmocka_unit_test(too_much_host_memory_is_refused),
 		cmocka_unit_test(zeros_are_not_stored),
 		cmocka_unit_test(what_a_file_held_before_is_cut_off),
