@@ -12,4 +12,35 @@
 /* init.c */
 CUresult stasis_handle_cuInit(CUresult (*target)(unsigned int), unsigned int flags);
 
+/* wrap_vmm.c */
+CUresult stasis_handle_cuMemCreate(__typeof__(cuMemCreate) *target,
+				   CUmemGenericAllocationHandle *ret_handle, size_t bytes,
+				   const CUmemAllocationProp *prop, unsigned long long flags);
+CUresult stasis_handle_cuMemRelease(__typeof__(cuMemRelease) *target,
+				    CUmemGenericAllocationHandle handle);
+CUresult stasis_handle_cuMemRetainAllocationHandle(__typeof__(cuMemRetainAllocationHandle) *target,
+						   CUmemGenericAllocationHandle *ret_handle,
+						   void *address);
+CUresult stasis_handle_cuMemGetAllocationPropertiesFromHandle(
+	__typeof__(cuMemGetAllocationPropertiesFromHandle) *target, CUmemAllocationProp *ret_prop,
+	CUmemGenericAllocationHandle handle);
+CUresult stasis_handle_cuMemMap(__typeof__(cuMemMap) *target, CUdeviceptr address, size_t bytes,
+				size_t offset, CUmemGenericAllocationHandle handle,
+				unsigned long long flags);
+CUresult stasis_handle_cuMemUnmap(__typeof__(cuMemUnmap) *target, CUdeviceptr address,
+				  size_t bytes);
+CUresult stasis_handle_cuMemSetAccess(__typeof__(cuMemSetAccess) *target, CUdeviceptr address,
+				      size_t bytes, const CUmemAccessDesc *access, size_t count);
+
+/* share.c */
+CUresult
+stasis_handle_cuMemExportToShareableHandle(__typeof__(cuMemExportToShareableHandle) *target,
+					   void *ret_shareable, CUmemGenericAllocationHandle handle,
+					   CUmemAllocationHandleType type,
+					   unsigned long long flags);
+CUresult
+stasis_handle_cuMemImportFromShareableHandle(__typeof__(cuMemImportFromShareableHandle) *target,
+					     CUmemGenericAllocationHandle *ret_handle,
+					     void *shareable, CUmemAllocationHandleType type);
+
 #endif

@@ -211,6 +211,27 @@ void *stasis_resolve_replace(void *address, const char *name)
 	return address;
 }
 
+void *stasis_resolve_driver_entry(enum stasis_entry entry)
+{
+	int saved_errno = errno;
+	struct place place;
+	void *handle;
+	void *init;
+
+	if (!atomic_load_explicit(&driver.is_complete, memory_order_acquire)) {
+		/* The one that is there; a program that has none yet is not made to have one. */
+		handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+		init = handle ? stasis_resolve_dlsym()(handle, "cuInit") : NULL;
+		if (!init || !place_find(init, &place) || !driver_know(&place)) {
+			error_forget();
+			errno = saved_errno;
+			return NULL;
+		}
+		errno = saved_errno;
+	}
+	return atomic_load_explicit(&stasis_resolve_targets.driver[entry], memory_order_acquire);
+}
+
 static void *found_replace(void *address, const char *name, const void *caller)
 {
 	struct place place;

@@ -40,6 +40,12 @@ extern struct stasis_resolve_targets stasis_resolve_targets;
 /* Finds what is missing in `next`; NULL: this program has no such entry. errno is kept. */
 void *stasis_resolve_next(enum stasis_entry entry);
 
+/*
+ * libcuda's own entry, never a wrapper; NULL: this process has no libcuda, or this one no such entry. errno is
+ * kept.
+ */
+void *stasis_resolve_driver_entry(enum stasis_entry entry);
+
 /* Replaces an entry of libcuda that a lookup other than dlsym gave to the program; others stay. */
 void *stasis_resolve_replace(void *address, const char *name);
 

@@ -48,8 +48,8 @@
 	X(cuMemAllocPitch, GATED, W5) \
 	X(cuMemAllocPitch_v2, GATED, W5) \
 	X(cuMemAlloc_v2, GATED, W2) \
-	X(cuMemCreate, GATED, W4) \
-	X(cuMemExportToShareableHandle, GATED, W4) \
+	X(cuMemCreate, HANDLED, W4) \
+	X(cuMemExportToShareableHandle, HANDLED, W4) \
 	X(cuMemFree, GATED, W1) \
 	X(cuMemFreeAsync, GATED, W2) \
 	X(cuMemFreeAsync_ptsz, GATED, W2) \
@@ -63,8 +63,8 @@
 	X(cuMemHostRegister, GATED, W3) \
 	X(cuMemHostRegister_v2, GATED, W3) \
 	X(cuMemHostUnregister, GATED, W1) \
-	X(cuMemImportFromShareableHandle, GATED, W3) \
-	X(cuMemMap, GATED, W5) \
+	X(cuMemImportFromShareableHandle, HANDLED, W3) \
+	X(cuMemMap, HANDLED, W5) \
 	X(cuMemMapArrayAsync, GATED, W3) \
 	X(cuMemMapArrayAsync_ptsz, GATED, W3) \
 	X(cuMemPoolCreate, GATED, W2) \
@@ -78,10 +78,10 @@
 	X(cuMemPoolSetAccess, GATED, W3) \
 	X(cuMemPoolSetAttribute, GATED, W3) \
 	X(cuMemPoolTrimTo, GATED, W2) \
-	X(cuMemRelease, GATED, W1) \
-	X(cuMemRetainAllocationHandle, GATED, W2) \
-	X(cuMemSetAccess, GATED, W4) \
-	X(cuMemUnmap, GATED, W2) \
+	X(cuMemRelease, HANDLED, W1) \
+	X(cuMemRetainAllocationHandle, HANDLED, W2) \
+	X(cuMemSetAccess, HANDLED, W4) \
+	X(cuMemUnmap, HANDLED, W2) \
 	X(cuMipmappedArrayCreate, GATED, W3) \
 	X(cuMipmappedArrayDestroy, GATED, W1) \
 	X(cuMipmappedArrayGetLevel, GATED, W3) \

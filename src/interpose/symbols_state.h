@@ -251,7 +251,7 @@
 	X(cuMemGetAddressRange, GATED, W3) \
 	X(cuMemGetAddressRange_v2, GATED, W3) \
 	X(cuMemGetAllocationGranularity, PURE, W3) \
-	X(cuMemGetAllocationPropertiesFromHandle, GATED, W2) \
+	X(cuMemGetAllocationPropertiesFromHandle, HANDLED, W2) \
 	X(cuMemGetDefaultMemPool, GATED, W3) \
 	X(cuMemGetInfo, GATED, W2) \
 	X(cuMemGetInfo_v2, GATED, W2) \

@@ -15,6 +15,16 @@ BUILD = os.environ["STASIS_BUILD_DIR"]
 SEED = os.environ.get("STASIS_TEST_SEED", "1")
 INTERPOSER = os.path.join(BUILD, "src", "interpose", "libstasis-interpose.so")
 SECONDS = 60
+# What an application gets for an export is a ticket, not the driver's descriptor (docs/design.md): a sealed
+# memory file that keeps no memory alive, and that imports can be exported by.
+CHANGED_BY_TICKETS = {
+    "export_import.export_is_descriptor",
+    "export_import.import_exports_no_more",
+    "export_import.descriptor_holds_memory",
+    "export_import.keeper_without_cuda",
+    "checkpoint_memory.open_export_splits",
+    "checkpoint_shared.released_memory_comes_back",
+}
 
 
 def behaviours():
@@ -53,6 +63,8 @@ def compare(behaviour):
     """"" or what is wrong."""
     name, command = behaviour
     with_it = answer(command, True)
+    if name in CHANGED_BY_TICKETS:
+        return "" if with_it[0] == 1 else f"{name}: no longer changed by tickets (status {with_it[0]})"
     if with_it[0] == 0:
         return ""
     without = answer(command, False)

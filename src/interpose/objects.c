@@ -1,0 +1,53 @@
+/* See objects.h. */
+
+#include "interpose/objects.h"
+
+#include "interpose/calls.h"
+#include "interpose/descriptors.h"
+
+bool stasis_use_begin(uint64_t handle, struct stasis_use *ret_use)
+{
+	bool is_there = false;
+
+	stasis_registry_lock();
+	ret_use->handle = stasis_handle_find(handle);
+	if (ret_use->handle && ret_use->handle->object->has_driver_handle) {
+		ret_use->object = ret_use->handle->object;
+		ret_use->driver_handle = ret_use->object->driver_handle;
+		stasis_object_pin(ret_use->object);
+		/* Another thread may release the handle meanwhile. */
+		ret_use->handle->mapping_count++;
+		is_there = true;
+	}
+	stasis_registry_unlock();
+	return is_there;
+}
+
+void stasis_use_end(struct stasis_use *use)
+{
+	struct stasis_gone gone;
+
+	stasis_registry_lock();
+	stasis_handle_unuse(use->handle);
+	stasis_object_unpin(use->object, &gone);
+	stasis_registry_unlock();
+	(void)stasis_object_end(&gone, NULL);
+}
+
+CUresult stasis_object_end(struct stasis_gone *gone, __typeof__(cuMemRelease) *release)
+{
+	struct stasis_object *object = gone->object;
+	CUresult result = CUDA_SUCCESS;
+
+	if (!object)
+		return CUDA_SUCCESS;
+	if (!release && stasis_calls_get())
+		release = stasis_calls_get()->cuMemRelease;
+	/* Before the handle: the kernel lets the memory go with the last of both. */
+	stasis_descriptors_close(&object->descriptor);
+	if (object->has_driver_handle && release)
+		result = release(object->driver_handle);
+	stasis_object_free(object);
+	gone->object = NULL;
+	return result;
+}
