@@ -161,6 +161,14 @@ enum stasis_status stasis_library_diagnose(struct stasis_library *library, const
 /* Reports the driver's state of a process. */
 enum stasis_status stasis_library_process_status(struct stasis_library *library, int32_t pid);
 
+/*
+ * The calling process becomes a command (`arguments` ends with NULL) with the interposer in it, which makes
+ * memory that its processes share survive. LD_PRELOAD is prepended to; all else stays byte for byte. The
+ * command is looked at first: what the interposer cannot go into is refused. Returns only if it failed. The
+ * calling process must have one thread.
+ */
+enum stasis_status stasis_library_run(struct stasis_library *library, char *const *arguments);
+
 struct stasis_reserve_options {
 	size_t size;
 	const char *path; /* the directory around images */

@@ -23,6 +23,7 @@ stasis_cli_command stasis_cli_verify;
 stasis_cli_command stasis_cli_reserve;
 stasis_cli_command stasis_cli_gc;
 stasis_cli_command stasis_cli_bench;
+stasis_cli_command stasis_cli_run;
 stasis_cli_command stasis_cli_doctor;
 stasis_cli_command stasis_cli_status;
 
@@ -40,6 +41,9 @@ NODISCARD int stasis_cli_session_end(struct stasis_cli_session *session, enum st
 
 /* Says what was wrong with the arguments, as JSON too if they ask for it; returns the exit status for that. */
 int stasis_cli_refuse(int argument_count, char **arguments, const struct stasis_error *err);
+
+/* Gives signals the meaning that they had when we were started. */
+void stasis_cli_signals_restore(void);
 
 /*
  * A descriptor that turns readable on the first SIGINT, SIGTERM or SIGHUP, which no longer end us. -1: there

@@ -18,6 +18,7 @@ struct command {
 /* clang-format off */
 static const struct command commands[] = {
 	{"roundtrip", stasis_cli_roundtrip, "Capture a program's GPU state, restore it, prove every byte."},
+	{"run",       stasis_cli_run,       "Start a command whose GPU memory, shared or not, can be captured."},
 	{"inspect",   stasis_cli_inspect,   "Say what an image holds."},
 	{"verify",    stasis_cli_verify,    "Compare every byte of an image with its digests."},
 	{"reserve",   stasis_cli_reserve,   "Allocate room for the next capture ahead."},
@@ -27,6 +28,14 @@ static const struct command commands[] = {
 	{"doctor",    stasis_cli_doctor,    "Say what this machine can do, and what stands in the way."},
 };
 /* clang-format on */
+
+/* Of SIGPIPE, before we changed it. */
+static void (*sigpipe_before)(int) = SIG_DFL;
+
+void stasis_cli_signals_restore(void)
+{
+	(void)signal(SIGPIPE, sigpipe_before);
+}
 
 static void usage_print(FILE *stream)
 {
@@ -55,7 +64,7 @@ int main(int argument_count, char **arguments)
 	struct stasis_error err = STASIS_ERROR_INIT;
 
 	/* A reader of our output that goes away must not end us between two steps of a capture. */
-	(void)signal(SIGPIPE, SIG_IGN);
+	sigpipe_before = signal(SIGPIPE, SIG_IGN);
 	if (argument_count < 2) {
 		usage_print(stderr);
 		return STASIS_USAGE;

@@ -181,8 +181,10 @@ int stasis_cli_parse(const struct stasis_cli_syntax *syntax, int argument_count,
 
 void stasis_cli_help_print(const struct stasis_cli_syntax *syntax, const char *summary)
 {
-	(void)printf("usage: stasis %s [OPTIONS]%s%s\n\n%s\n\n", syntax->name,
-		     syntax->operand ? " " : "", syntax->operand ? syntax->operand : "", summary);
+	const char *rest = syntax->operand ? syntax->operand : syntax->rest;
+
+	(void)printf("usage: stasis %s [OPTIONS]%s%s\n\n%s\n\n", syntax->name, rest ? " " : "",
+		     rest ? rest : "", summary);
 	for (size_t i = 0; i < syntax->option_count; i++) {
 		const struct stasis_cli_option *option = &syntax->options[i];
 		char left[64];

@@ -55,6 +55,8 @@ struct stasis_cli_syntax {
 	const struct stasis_cli_option *options;
 	size_t option_count;
 	size_t operand_offset; /* of a const char * */
+	const char
+		*rest; /* what follows the options and is no operand, for the help; NULL: nothing */
 };
 
 /* The common options, for each command's table. */

@@ -25,6 +25,11 @@ static const char *const simulator_places[] = {
 	"sim/libcuda.so.1",
 };
 
+static const char *const interposer_places[] = {
+	"../interpose/libstasis-interpose.so",
+	"../lib/stasis/libstasis-interpose.so",
+};
+
 static const char *const criu_places[] = {
 	"../../../.deps/criu/bin/criu",
 	"../libexec/stasis/criu/bin/criu",
@@ -87,6 +92,32 @@ bool stasis_lib_simulator_path(char ret_path[STASIS_LIB_PATH_BYTES])
 		return false;
 	(void)snprintf(ret_path, STASIS_LIB_PATH_BYTES, "%s", STASIS_SIMULATOR_INSTALLED);
 	return true;
+}
+
+int stasis_lib_interposer_path(char ret_path[STASIS_LIB_PATH_BYTES], struct stasis_error *err)
+{
+	const char *named = secure_getenv("STASIS_INTERPOSE");
+	char resolved[PATH_MAX];
+
+	if (named) {
+		if (access(named, R_OK) != 0 || !realpath(named, resolved))
+			return stasis_fail_errno(err, STASIS_REFUSED,
+						 "the interposer '%s', which STASIS_INTERPOSE "
+						 "names",
+						 named);
+		(void)snprintf(ret_path, STASIS_LIB_PATH_BYTES, "%s", resolved);
+		return 0;
+	}
+	if (place_find(interposer_places, ARRAY_COUNT(interposer_places), R_OK, ret_path))
+		return 0;
+	if (access(STASIS_INTERPOSER_INSTALLED, R_OK) == 0) {
+		(void)snprintf(ret_path, STASIS_LIB_PATH_BYTES, "%s", STASIS_INTERPOSER_INSTALLED);
+		return 0;
+	}
+	return stasis_fail(err, STASIS_REFUSED,
+			   "'libstasis-interpose.so' is neither beside this program nor at '%s'; "
+			   "build or install it, or name it in STASIS_INTERPOSE",
+			   STASIS_INTERPOSER_INSTALLED);
 }
 
 bool stasis_lib_criu_path(char ret_path[STASIS_LIB_PATH_BYTES])

@@ -22,6 +22,10 @@ NODISCARD int stasis_lib_workload_path(char ret_path[STASIS_LIB_PATH_BYTES],
 /* The simulated driver; false: it is not there. */
 NODISCARD bool stasis_lib_simulator_path(char ret_path[STASIS_LIB_PATH_BYTES]);
 
+/* The library that is preloaded into programs: what STASIS_INTERPOSE names, else our own. Absolute. */
+NODISCARD int stasis_lib_interposer_path(char ret_path[STASIS_LIB_PATH_BYTES],
+					 struct stasis_error *err);
+
 /* The CRIU that was unpacked beside the project; false: it is not there. */
 NODISCARD bool stasis_lib_criu_path(char ret_path[STASIS_LIB_PATH_BYTES]);
 
