@@ -142,6 +142,7 @@ static int stripe_create(struct stasis_image_writer *writer, struct stasis_image
 	if (!stasis_image_takeover_next(writer, name, &file))
 		return stasis_image_io_create(writer->gpu_fd, name, &output->stripe_fds[stripe]);
 	output->stripe_fds[stripe] = file.fd;
+	slot->reserve_numbers[stripe] = file.number + 1;
 	output->stripe_maps[stripe] = file.map;
 	output->stripe_map_bytes[stripe] = file.map_bytes;
 	return 0;

@@ -23,15 +23,21 @@
 #include "image/io.h"
 #include "image/reserve.h"
 
+static bool is_as_recorded(int fd, uint64_t bytes)
+{
+	struct stat info;
+
+	return fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink == 1 &&
+	       info.st_uid == geteuid() && (info.st_mode & 077) == 0 &&
+	       (uint64_t)info.st_size == bytes && (uint64_t)info.st_blocks * 512 >= bytes;
+}
+
 /* A file that is not as the record says is not used; false: it is not. */
 static bool file_open(int dir_fd, const char *name, uint64_t bytes, int *ret_fd)
 {
 	CLEANUP(fd) int fd = openat(dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-	struct stat info;
 
-	if (fd < 0 || fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_nlink != 1 ||
-	    info.st_uid != geteuid() || (info.st_mode & 077) != 0 ||
-	    (uint64_t)info.st_size != bytes || (uint64_t)info.st_blocks * 512 < bytes)
+	if (fd < 0 || !is_as_recorded(fd, bytes))
 		return false;
 	*ret_fd = fd_steal(&fd);
 	return true;
@@ -96,6 +102,7 @@ void stasis_image_writer_reserve_take(struct stasis_image_writer *writer,
 		return;
 	}
 	takeover->dir_fd = fd_steal(&fd);
+	takeover->file_bytes = ret_info->file_bytes;
 	files_open(takeover, ret_info);
 	ret_info->file_count = takeover->count;
 	if (takeover->count == 0)
@@ -134,7 +141,33 @@ bool stasis_image_takeover_next(struct stasis_image_writer *writer, const char *
 /* Whether there is anything that another capture could use. */
 static bool takeover_is_whole(const struct stasis_image_takeover *takeover)
 {
-	return takeover->used < takeover->count;
+	return takeover->used < takeover->count || takeover->returned > 0;
+}
+
+static void slot_return(struct stasis_image_writer *writer, const struct stasis_image_slot *slot)
+{
+	struct stasis_image_takeover *takeover = &writer->takeover;
+
+	for (uint32_t s = 0; s < slot->public.stripe_count; s++) {
+		char number[16];
+
+		if (slot->reserve_numbers[s] == 0 ||
+		    !is_as_recorded(slot->public.stripe_fds[s], takeover->file_bytes))
+			continue;
+		(void)snprintf(number, sizeof(number), "%u", slot->reserve_numbers[s] - 1);
+		if (stasis_fault_point("image_reserve_return") == 0 &&
+		    renameat(writer->gpu_fd, stasis_image_name_base(slot->names.stripes[s]),
+			     takeover->dir_fd, number) == 0)
+			takeover->returned++;
+	}
+}
+
+void stasis_image_takeover_return(struct stasis_image_writer *writer)
+{
+	if (writer->takeover.dir_fd < 0)
+		return;
+	for (size_t i = 0; i < writer->manifest.extent_count; i++)
+		slot_return(writer, writer->slots[i]);
 }
 
 void stasis_image_takeover_end(struct stasis_image_writer *writer)

@@ -137,6 +137,7 @@ int stasis_image_writer_abandon(struct stasis_image_writer *writer, struct stasi
 {
 	if (writer->dir_fd < 0 || writer->is_published)
 		return 0;
+	stasis_image_takeover_return(writer);
 	stasis_image_takeover_end(writer);
 	/* Closed first: some network file systems keep the names of open files. */
 	files_close(writer);

@@ -17,6 +17,7 @@
 struct stasis_image_slot {
 	struct stasis_image_output public;
 	struct stasis_image_names names;
+	uint32_t reserve_numbers[STASIS_STRIPES_MAX]; /* from 1; 0: not a file of the reserve */
 };
 
 /* A file of a reserve that was taken over. */
@@ -32,6 +33,8 @@ struct stasis_image_takeover {
 	struct stasis_image_reserve_file *files;
 	uint32_t count;
 	uint32_t used; /* have become stripes, or could not */
+	uint32_t returned;
+	uint64_t file_bytes;
 };
 
 struct stasis_image_writer {

@@ -46,6 +46,15 @@ reserve room --remove
 expect_status 0
 expect_line reserve=none
 
+# a capture that fails gives its stripes back
+reserve room --bytes 128M
+reserved=$(value_of bytes)
+STASIS_FAULT='transfer_write:1=ENOSPC' roundtrip room/failed --bytes 1M
+expect_status 1
+run_limited "$stasis" gc room
+expect_line "reserve_bytes=$reserved"
+reserve room --remove
+
 # one that cannot be used is named, and the capture does without it
 reserve room --bytes 1M --json
 expect_status 0

@@ -207,9 +207,14 @@ static const struct row rows[] = {
 	{"cuCtxSetCurrent:2=LAUNCH_FAILED", PREPARE_FAILS, 0},
 	{"cuStreamCreate:1=LAUNCH_FAILED", PREPARE_FAILS, 0},
 	{"cuStreamCreate:2=LAUNCH_FAILED", PREPARE_FAILS, 0},
-	{"cuMemHostAlloc:1=LAUNCH_FAILED", PREPARE_FAILS, 0},
-	{"cuMemHostAlloc:2=LAUNCH_FAILED", PREPARE_FAILS, 0},
-	{"cuMemHostAlloc:1=OUT_OF_MEMORY", WORKS, 0},
+	{"cuMemHostRegister:1=LAUNCH_FAILED", PREPARE_FAILS, 0},
+	{"cuMemHostRegister:2=LAUNCH_FAILED", PREPARE_FAILS, 0},
+	{"cuMemHostRegister:1=OUT_OF_MEMORY", WORKS, 0},
+	/* Where it cannot be registered, the driver's own memory serves. */
+	{"cuMemHostRegister:*=NOT_SUPPORTED", WORKS, 0},
+	{"cuMemHostRegister:2=NOT_PERMITTED", WORKS, 0},
+	{"cuMemHostAlloc:1=LAUNCH_FAILED,cuMemHostRegister:*=NOT_SUPPORTED", PREPARE_FAILS, 0},
+	{"cuMemHostAlloc:1=OUT_OF_MEMORY,cuMemHostRegister:*=NOT_SUPPORTED", WORKS, 0},
 	{"cuEventCreate:1=LAUNCH_FAILED", PREPARE_FAILS, 0},
 	{"cuEventCreate:4=LAUNCH_FAILED", PREPARE_FAILS, 0},
 	{"cuMemcpyDtoHAsync:1=LAUNCH_FAILED", SAVE_FAILS, 0},
@@ -235,7 +240,8 @@ static const struct row rows[] = {
 	{"cuStreamQuery:1=LAUNCH_FAILED,cuMemcpyHtoDAsync:9=LAUNCH_FAILED", LOAD_FAILS, 2},
 	/* What fails at the end fails nobody. */
 	{"cuEventDestroy:1=LAUNCH_FAILED", WORKS, 0},
-	{"cuMemFreeHost:1=LAUNCH_FAILED", WORKS, 0},
+	{"cuMemHostUnregister:1=LAUNCH_FAILED", WORKS, 0},
+	{"cuMemFreeHost:1=LAUNCH_FAILED,cuMemHostRegister:*=NOT_SUPPORTED", WORKS, 0},
 	{"cuStreamDestroy:1=LAUNCH_FAILED", WORKS, 0},
 };
 

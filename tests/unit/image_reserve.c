@@ -248,6 +248,35 @@ static void a_capture_that_is_given_up_gives_it_back(void **state)
 	assert_int_equal(t_folder_count(folder, "image"), 0);
 }
 
+/* Its stripes, too, but for one that is not what it was. */
+static void stripes_of_a_capture_that_is_given_up_go_back(void **state)
+{
+	const char *folder = t_image_folder();
+	struct stasis_image_writer *writer = writer_open(t_image_path(folder, "image"));
+	struct stasis_image_output *output;
+	struct stasis_image_reserve_info info;
+	ino_t second;
+
+	(void)state;
+	reserve_make(folder, T_IMAGE_STRIPES, FILE_BYTES);
+	second = inode_at(folder, STASIS_IMAGE_RESERVE_NAME "/1");
+	stasis_image_writer_reserve_take(writer, &info);
+	output = extent_add(writer);
+	assert_int_equal(pwrite(output->stripe_fds[1], "bytes", 5, 0), 5);
+	stasis_image_writer_close(writer);
+	assert_int_equal(reserve_look(folder).file_count, T_IMAGE_STRIPES);
+	assert_int_equal(inode_at(folder, STASIS_IMAGE_RESERVE_NAME "/1"), second);
+
+	writer = writer_open(t_image_path(folder, "image"));
+	stasis_image_writer_reserve_take(writer, &info);
+	assert_int_equal(info.file_count, T_IMAGE_STRIPES);
+	output = extent_add(writer);
+	assert_int_equal(ftruncate(output->stripe_fds[0], 4096), 0);
+	stasis_image_writer_close(writer);
+	assert_int_equal(reserve_look(folder).file_count, T_IMAGE_STRIPES - 1);
+	assert_int_equal(t_folder_count(folder, "image"), 0);
+}
+
 static void a_second_reserve_is_refused(void **state)
 {
 	const struct stasis_image_reserve_plan plan = {.file_count = 1, .file_bytes = FILE_BYTES};
@@ -422,6 +451,7 @@ int main(void)
 		cmocka_unit_test(one_too_small_helps_as_far_as_it_goes),
 		cmocka_unit_test(of_two_captures_one_gets_it),
 		cmocka_unit_test(a_capture_that_is_given_up_gives_it_back),
+		cmocka_unit_test(stripes_of_a_capture_that_is_given_up_go_back),
 		cmocka_unit_test(a_second_reserve_is_refused),
 		cmocka_unit_test(one_that_is_given_up_leaves_nothing),
 		cmocka_unit_test(what_is_foreign_or_damaged_is_not_used),
