@@ -43,4 +43,33 @@ stasis_handle_cuMemImportFromShareableHandle(__typeof__(cuMemImportFromShareable
 					     CUmemGenericAllocationHandle *ret_handle,
 					     void *shareable, CUmemAllocationHandleType type);
 
+/* wrap_multicast.c */
+CUresult stasis_handle_cuMulticastCreate(__typeof__(cuMulticastCreate) *target,
+					 CUmemGenericAllocationHandle *ret_handle,
+					 const CUmulticastObjectProp *prop);
+CUresult stasis_handle_cuMulticastAddDevice(__typeof__(cuMulticastAddDevice) *target,
+					    CUmemGenericAllocationHandle handle, CUdevice device);
+CUresult stasis_handle_cuMulticastBindMem(__typeof__(cuMulticastBindMem) *target,
+					  CUmemGenericAllocationHandle handle, size_t offset,
+					  CUmemGenericAllocationHandle member_handle,
+					  size_t member_offset, size_t bytes,
+					  unsigned long long flags);
+CUresult stasis_handle_cuMulticastBindMem_v2(__typeof__(cuMulticastBindMem_v2) *target,
+					     CUmemGenericAllocationHandle handle, CUdevice device,
+					     size_t offset,
+					     CUmemGenericAllocationHandle member_handle,
+					     size_t member_offset, size_t bytes,
+					     unsigned long long flags);
+CUresult stasis_handle_cuMulticastBindAddr(__typeof__(cuMulticastBindAddr) *target,
+					   CUmemGenericAllocationHandle handle, size_t offset,
+					   CUdeviceptr address, size_t bytes,
+					   unsigned long long flags);
+CUresult stasis_handle_cuMulticastBindAddr_v2(__typeof__(cuMulticastBindAddr_v2) *target,
+					      CUmemGenericAllocationHandle handle, CUdevice device,
+					      size_t offset, CUdeviceptr address, size_t bytes,
+					      unsigned long long flags);
+CUresult stasis_handle_cuMulticastUnbind(__typeof__(cuMulticastUnbind) *target,
+					 CUmemGenericAllocationHandle handle, CUdevice device,
+					 size_t offset, size_t bytes);
+
 #endif

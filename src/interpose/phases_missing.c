@@ -1,19 +1,27 @@
 /*
- * Phases that are not built yet: each is refused, so that nothing is captured that could not be brought back.
+ * Phases of what is not built yet. Multicast: a process that has made such an object is refused, so that nothing is
+ * captured that could not be brought back; for any other there is nothing to do.
  */
 
 #include "interpose/gate.h"
+#include "interpose/multicast.h"
 #include "interpose/phases.h"
-
-#define MISSING(err)                                                                               \
-	stasis_fail(err, STASIS_REFUSED, "this build of the interposer has no such phase")
 
 #define PHASE(name)                                                                                \
 	int stasis_phase_##name(struct stasis_wire_done *ret_done, struct stasis_error *err)       \
 	{                                                                                          \
-		(void)ret_done;                                                                    \
-		return MISSING(err);                                                               \
+		*ret_done = (struct stasis_wire_done){0};                                          \
+		return multicast_check(err);                                                       \
 	}
+
+static int multicast_check(struct stasis_error *err)
+{
+	if (stasis_multicast_created() > 0)
+		return stasis_fail(err, STASIS_REFUSED,
+				   "this process has made multicast objects, which cannot be "
+				   "captured");
+	return 0;
+}
 
 PHASE(prepare_multicast)
 PHASE(restore_multicast_creators)

@@ -87,14 +87,14 @@
 	X(cuMipmappedArrayGetLevel, GATED, W3) \
 	X(cuMipmappedArrayGetMemoryRequirements, GATED, W3) \
 	X(cuMipmappedArrayGetSparseProperties, GATED, W2) \
-	X(cuMulticastAddDevice, GATED, W2) \
-	X(cuMulticastBindAddr, GATED, W5) \
-	X(cuMulticastBindAddr_v2, GATED, W6) \
-	X(cuMulticastBindMem, GATED, W6) \
-	X(cuMulticastBindMem_v2, GATED, W7) \
-	X(cuMulticastCreate, GATED, W2) \
+	X(cuMulticastAddDevice, HANDLED, W2) \
+	X(cuMulticastBindAddr, HANDLED, W5) \
+	X(cuMulticastBindAddr_v2, HANDLED, W6) \
+	X(cuMulticastBindMem, HANDLED, W6) \
+	X(cuMulticastBindMem_v2, HANDLED, W7) \
+	X(cuMulticastCreate, HANDLED, W2) \
 	X(cuMulticastGetGranularity, PURE, W3) \
-	X(cuMulticastUnbind, GATED, W4) \
+	X(cuMulticastUnbind, HANDLED, W4) \
 	X(cuPointerSetAttribute, GATED, W3) \
 	X(cuSurfObjectCreate, GATED, W2) \
 	X(cuSurfObjectDestroy, GATED, W1) \
