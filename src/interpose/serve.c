@@ -84,6 +84,8 @@ static int page_serve(struct stasis_serve *serve,
 	memset(page, 0, sizeof(*page));
 	if (page_function(serve->request.exports.first, page, err) != 0)
 		return -1;
+	for (uint32_t i = 0; i < page->descriptors.count; i++)
+		(void)stasis_descriptors_add(page->descriptors.fds[i]);
 	serve->answer.exports = page->exports;
 	serve->answer.descriptor_count = page->descriptors.count;
 	serve->answer.flags = page->has_more ? STASIS_WIRE_MORE : 0;
@@ -246,6 +248,13 @@ static int request_serve(struct stasis_serve *serve, struct stasis_error *err)
 	return answer_send(serve, err);
 }
 
+static void page_close(struct stasis_phase_page *page)
+{
+	for (uint32_t i = 0; i < page->descriptors.count; i++)
+		stasis_descriptors_close(&page->descriptors.fds[i]);
+	page->descriptors.count = 0;
+}
+
 void stasis_serve_request(struct stasis_serve *serve)
 {
 	struct stasis_error error = STASIS_ERROR_INIT;
@@ -260,7 +269,7 @@ void stasis_serve_request(struct stasis_serve *serve)
 		  is_closed || serve->request.kind != STASIS_WIRE_REQUEST ||
 		  request_serve(serve, &error) != 0;
 	stasis_wire_descriptors_close(&serve->incoming);
-	stasis_wire_descriptors_close(&serve->page.descriptors);
+	page_close(&serve->page);
 	if (is_over)
 		stasis_serve_end(serve);
 }

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/number.h"
 #include "check.h"
 #include "wire/session.h"
@@ -66,8 +67,30 @@ static void participant_run(int fd, void *mode)
 	t_participant_exec(mode, fd);
 }
 
+/* TMPDIR is too long for the paths of sockets. */
+static char runtime_dir[32];
+
+static void runtime_dir_remove(void)
+{
+	struct stasis_error ignored = STASIS_ERROR_INIT;
+
+	if (stasis_tree_remove(AT_FDCWD, runtime_dir, &ignored) != 0)
+		(void)printf("%s\n", ignored.text);
+}
+
+static void runtime_dir_make(void)
+{
+	if (runtime_dir[0] != '\0')
+		return;
+	(void)snprintf(runtime_dir, sizeof(runtime_dir), "/tmp/stasis-t-XXXXXX");
+	T_TRUE(mkdtemp(runtime_dir) != NULL);
+	T_SYS(setenv("STASIS_RUNTIME_DIR", runtime_dir, 1));
+	T_EQ(atexit(runtime_dir_remove), 0);
+}
+
 struct t_child t_participant_start(const char *mode)
 {
+	runtime_dir_make();
 	return t_child_start(participant_run, (void *)(uintptr_t)mode);
 }
 
@@ -174,9 +197,13 @@ int t_session_ask_again(struct t_session *session, enum stasis_wire_phase phase,
 
 int t_session_gate(struct t_session *session, enum stasis_wire_gate_step step)
 {
+	int result;
+
 	session->request.gate_request.limit_ns = 20 * STASIS_NS_PER_S;
 	session->request.gate_request.step = (uint32_t)step;
-	return t_session_ask(session, STASIS_WIRE_GATE);
+	result = t_session_ask(session, STASIS_WIRE_GATE);
+	memset(&session->request, 0, sizeof(session->request));
+	return result;
 }
 
 void t_session_check(const struct t_session *session, const char *file, int line, int result)

@@ -1,0 +1,432 @@
+/*
+ * Description: two participants that share memory with each other are taken apart and put together again; a
+ * coordinator that dies at any phase leaves them running, or held until the next one undoes it; a want of threads or
+ * descriptors costs nothing but a while.
+ *
+ * usage: group TOPIC
+ */
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "check.h"
+#include "coordinator.h"
+#include "device.h"
+
+#define PAIR 2
+#define ROUNDS 20
+
+/* ---- participants ---- */
+
+static void run_sharing(int fd)
+{
+	unsigned char seeds[2];
+	struct t_vmm own;
+	CUdeviceptr imported;
+	int ticket;
+	int other;
+
+	(void)t_cuda();
+	t_receive(fd, seeds, sizeof(seeds));
+	own = t_vmm(T_BLOCK_BYTES, T_FD_TYPE);
+	t_fill(own.address, own.bytes, seeds[0]);
+	ticket = t_export(own.handle);
+	t_send_fd(fd, ticket);
+	other = t_receive_fd(fd);
+	t_hear(fd, 'g');
+	for (int i = 0; i < ROUNDS; i++) {
+		CUmemGenericAllocationHandle handle = t_import(other);
+
+		T_OK(cuMemRelease(handle));
+	}
+	imported = t_map(t_import(other), T_BLOCK_BYTES);
+	t_say(fd, 'r');
+	while (t_hear_any(fd) == 'v') {
+		t_verify(own.address, own.bytes, seeds[0]);
+		t_verify(imported, T_BLOCK_BYTES, seeds[1]);
+		t_say(fd, 'd');
+	}
+}
+
+/* Calls cuInit once for each letter. */
+static void run_starved(int fd)
+{
+	struct t_vmm own;
+
+	while (t_hear_any(fd) == 'i') {
+		T_OK(cuInit(0));
+		t_say(fd, 'd');
+	}
+	(void)t_cuda();
+	own = t_vmm(T_BLOCK_BYTES, T_FD_TYPE);
+	do {
+		int ticket = t_export(own.handle);
+
+		t_send_fd(fd, ticket);
+		T_SYS(close(ticket));
+	} while (t_hear_any(fd) == 'e');
+}
+
+static void run_importing(int fd)
+{
+	CUmemGenericAllocationHandle handle;
+	int ticket;
+
+	(void)t_cuda();
+	t_say(fd, 'r');
+	ticket = t_receive_fd(fd);
+	handle = t_import(ticket);
+	T_OK(cuMemRelease(handle));
+	t_say(fd, 'd');
+}
+
+static const struct t_mode modes[] = {
+	{"sharing", run_sharing},
+	{"starved", run_starved},
+	{"importing", run_importing},
+	{NULL, NULL},
+};
+
+/* ---- the coordinator ---- */
+
+struct member {
+	struct t_child child;
+	struct t_session session;
+	struct stasis_wire_exports saved; /* what it created */
+	struct stasis_wire_descriptors saved_descriptors;
+};
+
+static struct member members[PAIR];
+static struct stasis_id capture;
+
+static void pair_start(void)
+{
+	int tickets[PAIR];
+
+	for (int i = 0; i < PAIR; i++) {
+		unsigned char seeds[2] = {(unsigned char)(i + 1), (unsigned char)(PAIR - i)};
+
+		members[i].child = t_participant_start("sharing");
+		t_send(members[i].child.fd, seeds, sizeof(seeds));
+		tickets[i] = t_receive_fd(members[i].child.fd);
+	}
+	for (int i = 0; i < PAIR; i++) {
+		t_send_fd(members[i].child.fd, tickets[PAIR - 1 - i]);
+		T_SYS(close(tickets[PAIR - 1 - i]));
+	}
+	/* At the same time: each waits for the other's answer while the other waits for its own. */
+	for (int i = 0; i < PAIR; i++)
+		t_say(members[i].child.fd, 'g');
+	for (int i = 0; i < PAIR; i++)
+		t_hear(members[i].child.fd, 'r');
+}
+
+static void pair_verify(void)
+{
+	for (int i = 0; i < PAIR; i++)
+		t_say(members[i].child.fd, 'v');
+	for (int i = 0; i < PAIR; i++)
+		t_hear(members[i].child.fd, 'd');
+}
+
+static void pair_finish(void)
+{
+	for (int i = 0; i < PAIR; i++) {
+		t_say(members[i].child.fd, 'q');
+		t_child_join(&members[i].child);
+	}
+}
+
+static void sessions_open(const struct stasis_id *of_capture)
+{
+	static struct stasis_wire_peers peers;
+
+	memset(&peers, 0, sizeof(peers));
+	peers.count = PAIR;
+	for (int i = 0; i < PAIR; i++) {
+		struct t_session *session = &members[i].session;
+
+		T_DONE(session,
+		       t_session_open(session, members[i].child.pid,
+				      i > 0 ? &members[0].session.operation : NULL, of_capture));
+		peers.peers[i] = (struct stasis_wire_peer){
+			session->reply.session_reply.participant,
+			session->reply.session_reply.incarnation,
+		};
+	}
+	for (int i = 0; i < PAIR; i++) {
+		members[i].session.request.peers = peers;
+		T_DONE(&members[i].session, t_session_ask(&members[i].session, STASIS_WIRE_PEERS));
+		memset(&members[i].session.request, 0, sizeof(members[i].session.request));
+	}
+}
+
+static void sessions_close(void)
+{
+	for (int i = 0; i < PAIR; i++)
+		t_session_close(&members[i].session);
+}
+
+/* The object that the participant has created. */
+static struct stasis_id created_find(struct t_session *session)
+{
+	const struct stasis_wire_inspect_page *page = &session->reply.inspect_page;
+
+	T_DONE(session, t_session_ask(session, STASIS_WIRE_INSPECT));
+	for (uint32_t i = 0; i < page->count; i++) {
+		if (page->records[i].type == STASIS_WIRE_ALLOCATION &&
+		    page->records[i].allocation.role == STASIS_WIRE_CREATOR)
+			return page->records[i].allocation.object;
+	}
+	t_fail("nothing that was created in %u records", page->count);
+}
+
+static void save(struct member *member)
+{
+	struct t_session *session = &member->session;
+	struct stasis_id object = created_find(session);
+	const struct stasis_wire_exports *page = &session->reply.exports;
+
+	stasis_wire_descriptors_close(&member->saved_descriptors);
+	T_DONE(session, t_session_ask(session, STASIS_WIRE_SAVE_ALLOCATIONS));
+	for (uint32_t i = 0; i < page->count; i++) {
+		if (!stasis_id_equal(&page->items[i].object, &object))
+			continue;
+		member->saved = (struct stasis_wire_exports){.count = 1};
+		member->saved.items[0] = page->items[i];
+		member->saved_descriptors.count = 1;
+		member->saved_descriptors.fds[0] =
+			stasis_wire_descriptors_take(&session->descriptors, i);
+	}
+	T_EQ(member->saved_descriptors.count, 1);
+}
+
+/* Attaches what was given up to the descriptors that are still held. */
+static void load(struct member *member)
+{
+	struct t_session *session = &member->session;
+	struct stasis_error error = STASIS_ERROR_INIT;
+
+	session->request.kind = STASIS_WIRE_REQUEST;
+	session->request.phase = STASIS_WIRE_LOAD_ALLOCATIONS;
+	session->request.operation = session->operation;
+	session->request.sequence = ++session->sequence;
+	session->request.descriptor_count = member->saved.count;
+	session->request.exports = member->saved;
+	if (stasis_wire_call(session->socket_fd, &session->request, member->saved_descriptors.fds,
+			     &session->reply, NULL, stasis_deadline_after_ns(60 * STASIS_NS_PER_S),
+			     &error) != 0)
+		t_fail("load: %s", error.text);
+	memset(&session->request, 0, sizeof(session->request));
+}
+
+static void phase_do(struct member *member, enum stasis_wire_phase phase)
+{
+	struct t_session *session = &member->session;
+
+	if (phase == STASIS_WIRE_GATE) {
+		T_DONE(session, t_session_gate(session, STASIS_WIRE_GATE_CAPTURES));
+		T_DONE(session, t_session_gate(session, STASIS_WIRE_GATE_ALL));
+	} else if (phase == STASIS_WIRE_SAVE_ALLOCATIONS) {
+		save(member);
+	} else if (phase == STASIS_WIRE_LOAD_ALLOCATIONS) {
+		load(member);
+	} else {
+		if (phase == STASIS_WIRE_ARM) {
+			strcpy(session->request.arm_request.journal, "/journal");
+			strcpy(session->request.arm_request.image, "/image");
+			capture = session->operation;
+		}
+		T_DONE(session, t_session_ask(session, phase));
+		memset(&session->request, 0, sizeof(session->request));
+	}
+}
+
+static const enum stasis_wire_phase way[] = {
+	STASIS_WIRE_GATE,
+	STASIS_WIRE_SAVE_ALLOCATIONS,
+	STASIS_WIRE_ARM,
+	STASIS_WIRE_PREPARE_MULTICAST,
+	STASIS_WIRE_PREPARE_UNICAST,
+	STASIS_WIRE_LOAD_ALLOCATIONS,
+	STASIS_WIRE_RESTORE_UNICAST,
+	STASIS_WIRE_RESTORE_MULTICAST_CREATORS,
+	STASIS_WIRE_RESTORE_MULTICAST_IMPORTERS,
+	STASIS_WIRE_RESTORE_MULTICAST_DEVICES,
+	STASIS_WIRE_RESTORE_MULTICAST_BINDINGS,
+	STASIS_WIRE_OPEN,
+};
+
+#define DOWN 5 /* so many phases until all is down */
+
+/* A barrier after each phase. */
+static void phases_do(size_t from, size_t to)
+{
+	for (size_t i = from; i < to; i++) {
+		for (int j = 0; j < PAIR; j++)
+			phase_do(&members[j], way[i]);
+	}
+}
+
+/* No socket of a peer is left, which a dump of the process could not take along. */
+static void no_socket_check(void)
+{
+	CLEANUP(dir) DIR *dir = opendir(getenv("STASIS_RUNTIME_DIR"));
+	const struct dirent *entry;
+
+	T_TRUE(dir != NULL);
+	entry = stasis_dir_next(dir);
+	if (entry)
+		t_fail("'%s' is left", entry->d_name);
+}
+
+static void import_at_the_same_time(void)
+{
+	pair_start();
+	pair_verify();
+	pair_finish();
+}
+
+static void apart_and_together(void)
+{
+	pair_start();
+	for (int i = 0; i < 3; i++) {
+		sessions_open(NULL);
+		phases_do(0, DOWN);
+		no_socket_check();
+		phases_do(DOWN, ARRAY_COUNT(way));
+		sessions_close();
+		pair_verify();
+	}
+	pair_finish();
+}
+
+static void killed_at_each_phase(void)
+{
+	pair_start();
+	for (size_t at = 0; at < ARRAY_COUNT(way); at++) {
+		bool is_armed = at >= 2 && at + 1 < ARRAY_COUNT(way);
+
+		sessions_open(NULL);
+		phases_do(0, at + 1);
+		sessions_close();
+		if (is_armed) {
+			sessions_open(&capture);
+			phases_do(at + 1, ARRAY_COUNT(way));
+			sessions_close();
+		}
+		pair_verify();
+	}
+	pair_finish();
+}
+
+static void starve(const char *variable, const char *number)
+{
+	static char preload[4096];
+	const char *build = getenv("STASIS_BUILD_DIR");
+
+	(void)snprintf(preload, sizeof(preload), "%s/tests/interpose/fake/libstarve.so", build);
+	T_SYS(setenv("STASIS_TEST_PRELOAD", preload, 1));
+	T_SYS(setenv(variable, number, 1));
+}
+
+/* The endpoint cannot start with the first cuInit, and does with a later one. */
+static void starts_late(const char *variable)
+{
+	struct t_child child;
+
+	starve(variable, "1");
+	child = t_participant_start("starved");
+	t_say(child.fd, 'i');
+	t_hear(child.fd, 'd');
+	T_TRUE(!t_participant_find(child.pid, NULL));
+	do {
+		(void)sched_yield();
+		t_say(child.fd, 'i');
+		t_hear(child.fd, 'd');
+	} while (!t_participant_find(child.pid, NULL));
+	T_DONE(&members[0].session, t_session_open(&members[0].session, child.pid, NULL, NULL));
+	t_session_close(&members[0].session);
+	t_say(child.fd, 'q');
+	T_SYS(close(t_receive_fd(child.fd)));
+	t_say(child.fd, 'q');
+	t_child_join(&child);
+}
+
+static void no_thread_for_control(void)
+{
+	starts_late("STASIS_TEST_STARVE_THREADS");
+}
+
+static void no_descriptor_for_control(void)
+{
+	starts_late("STASIS_TEST_STARVE_FILES");
+}
+
+static bool has_note(struct t_session *session, const char *text)
+{
+	const struct stasis_wire_inspect_page *page = &session->reply.inspect_page;
+
+	T_DONE(session, t_session_ask(session, STASIS_WIRE_INSPECT));
+	for (uint32_t i = 0; i < page->count; i++) {
+		if (page->records[i].type == STASIS_WIRE_NOTE &&
+		    strstr(page->records[i].note.text, text))
+			return true;
+	}
+	return false;
+}
+
+/* A ticket is given out all the same, INSPECT says so, and the next export puts it right. */
+static void no_thread_for_peers(void)
+{
+	struct t_session *session = &members[0].session;
+	struct t_child child;
+	struct t_child importer;
+
+	starve("STASIS_TEST_STARVE_THREADS", "2");
+	child = t_participant_start("starved");
+	t_say(child.fd, 'q');
+	T_SYS(close(t_receive_fd(child.fd)));
+	T_DONE(session, t_session_open(session, child.pid, NULL, NULL));
+	T_TRUE(has_note(session, "stasis-peer"));
+	t_say(child.fd, 'e');
+	importer = t_participant_start("importing");
+	t_hear(importer.fd, 'r');
+	t_send_fd(importer.fd, t_receive_fd(child.fd));
+	t_hear(importer.fd, 'd');
+	T_TRUE(!has_note(session, "stasis-peer"));
+	t_session_close(session);
+	t_child_join(&importer);
+	t_say(child.fd, 'q');
+	t_child_join(&child);
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} topics[] = {
+	{"import_at_the_same_time", import_at_the_same_time},
+	{"apart_and_together", apart_and_together},
+	{"killed_at_each_phase", killed_at_each_phase},
+	{"no_thread_for_control", no_thread_for_control},
+	{"no_descriptor_for_control", no_descriptor_for_control},
+	{"no_thread_for_peers", no_thread_for_peers},
+};
+
+int main(int argument_count, char **arguments)
+{
+	t_participant_main(argument_count, arguments, modes);
+	for (size_t i = 0; argument_count == 2 && i < ARRAY_COUNT(topics); i++) {
+		if (strcmp(topics[i].name, arguments[1]) == 0) {
+			topics[i].run();
+			return 0;
+		}
+	}
+	t_fail("usage: group TOPIC");
+}
