@@ -277,7 +277,8 @@ static void phases_do(size_t from, size_t to)
 /* No socket of a peer is left, which a dump of the process could not take along. */
 static void no_socket_check(void)
 {
-	CLEANUP(dir) DIR *dir = opendir(getenv("STASIS_RUNTIME_DIR"));
+	const char *folder = getenv("STASIS_RUNTIME_DIR");
+	CLEANUP(dir) DIR *dir = folder ? opendir(folder) : NULL;
 	const struct dirent *entry;
 
 	T_TRUE(dir != NULL);

@@ -31,10 +31,10 @@ static bool is_to_fail(const void *caller, const char *variable, atomic_int *cal
 	return number && is_interposer(caller) && atomic_fetch_add(calls, 1) + 1 == *number - '0';
 }
 
-PUBLIC int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-			  void *(*function)(void *), void *argument);
-PUBLIC int pthread_create(pthread_t *thread, const pthread_attr_t *attributes,
-			  void *(*function)(void *), void *argument)
+PUBLIC int thread_create(pthread_t *thread, const pthread_attr_t *attributes,
+			 void *(*function)(void *), void *argument) __asm__("pthread_create");
+PUBLIC int thread_create(pthread_t *thread, const pthread_attr_t *attributes,
+			 void *(*function)(void *), void *argument)
 {
 	__typeof__(pthread_create) *real =
 		(__typeof__(pthread_create) *)dlsym(RTLD_NEXT, "pthread_create");
