@@ -5,6 +5,7 @@
  * usage: endpoint TOPIC
  */
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -16,7 +17,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
+#include "base/file.h"
 #include "check.h"
 #include "coordinator.h"
 #include "device.h"
@@ -124,6 +125,45 @@ static void run_fork_after(int fd)
 	T_SYS(waitpid(child, NULL, 0));
 }
 
+/* A tracked call is enough, for a program whose cuInit we did not see; this one has made none. */
+static void run_unseen(int fd)
+{
+	CUmemAllocationProp prop = {
+		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+		.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE},
+	};
+	CUmemGenericAllocationHandle handle;
+
+	t_say(fd, 'r');
+	t_hear(fd, 'a');
+	T_REFUSED(cuMemCreate(&handle, T_BLOCK_BYTES, &prop, 0));
+	t_say(fd, 'd');
+	(void)t_hear_any(fd);
+}
+
+/* A child's child, where neither its parent nor its grandparent had its CUDA from the other. */
+static void run_fork_nested(int fd)
+{
+	pid_t child;
+
+	(void)t_cuda();
+	child = fork();
+	T_SYS(child);
+	if (child == 0) {
+		child = fork();
+		T_SYS(child);
+		if (child == 0) {
+			t_send(fd, &(pid_t){getpid()}, sizeof(pid_t));
+			pause();
+		}
+		pause();
+	}
+	t_say(fd, 'r');
+	(void)t_hear_any(fd);
+	T_SYS(kill(child, SIGKILL));
+	T_SYS(waitpid(child, NULL, 0));
+}
+
 static void run_exec(int fd)
 {
 	(void)t_cuda();
@@ -139,6 +179,8 @@ static const struct t_mode modes[] = {
 	{"failing", run_failing},
 	{"fork_before", run_fork_before},
 	{"fork_after", run_fork_after},
+	{"fork_nested", run_fork_nested},
+	{"unseen", run_unseen},
 	{"exec", run_exec},
 	{NULL, NULL},
 };
@@ -374,17 +416,123 @@ static void exec_begins_anew(void)
 {
 	struct t_child child = t_participant_start("exec");
 	struct stasis_id before;
+	char letter;
 
 	t_hear(child.fd, 'r');
 	T_TRUE(t_participant_find(child.pid, &control));
 	before = control.participant;
+	T_DONE(&session, t_session_open(&session, child.pid, NULL, NULL));
 	t_say(child.fd, 'x');
 	t_hear(child.fd, 's');
 	T_TRUE(!t_participant_find(child.pid, NULL));
+	T_TRUE(recv(session.socket_fd, &letter, 1, 0) <= 0);
+	t_session_close(&session);
 	t_say(child.fd, 'i');
 	t_hear(child.fd, 'r');
 	T_TRUE(t_participant_find(child.pid, &control));
 	T_TRUE(!stasis_id_equal(&before, &control.participant));
+	finish(&child);
+}
+
+static void fork_nested(void)
+{
+	struct t_child child = t_participant_start("fork_nested");
+	pid_t grandchild = 0;
+	char letter = 0;
+
+	/* Either may come first. */
+	for (int i = 0; i < 2; i++) {
+		unsigned char bytes[sizeof(pid_t)];
+		ssize_t size = T_SYS(recv(child.fd, bytes, sizeof(bytes), 0));
+
+		if (size == 1)
+			letter = (char)bytes[0];
+		else
+			memcpy(&grandchild, bytes, sizeof(grandchild));
+	}
+	T_EQ(letter, 'r');
+	T_TRUE(!t_participant_find(grandchild, NULL));
+	T_TRUE(t_participant_find(child.pid, NULL));
+	T_SYS(kill(grandchild, SIGKILL));
+	finish(&child);
+}
+
+static void starts_with_a_tracked_call(void)
+{
+	struct t_child child = t_participant_start("unseen");
+
+	t_hear(child.fd, 'r');
+	T_TRUE(!t_participant_find(child.pid, NULL));
+	allocate(&child);
+	T_TRUE(t_participant_find(child.pid, NULL));
+	finish(&child);
+}
+
+/* A library's constructor and a thread that it starts use CUDA before main does. */
+static void starts_in_a_constructor(void)
+{
+	const char *build = getenv("STASIS_BUILD_DIR");
+	char path[4096];
+	struct t_child child;
+
+	(void)snprintf(path, sizeof(path), "%s/tests/interpose/fake/libconstructor.so", build);
+	T_SYS(setenv("STASIS_TEST_PRELOAD", path, 1));
+	child = t_participant_start("plain");
+	t_hear(child.fd, 's');
+	T_TRUE(t_participant_find(child.pid, NULL));
+	T_DONE(&session, t_session_open(&session, child.pid, NULL, NULL));
+	T_DONE(&session, t_session_ask(&session, STASIS_WIRE_INSPECT));
+	t_session_close(&session);
+	t_say(child.fd, 'i');
+	t_hear(child.fd, 'r');
+	allocate(&child);
+	finish(&child);
+}
+
+/* The mask of the process's thread of that name, as hexadecimal digits; false: it has none. */
+static bool mask_find(int tasks_fd, const char *tid, const char *wanted, char ret_mask[32])
+{
+	char path[512];
+	char line[256];
+	char name[32] = "";
+	CLEANUP(file) FILE *file = NULL;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "%s/status", tid);
+	fd = openat(tasks_fd, path, O_RDONLY | O_CLOEXEC);
+	file = fd >= 0 ? fdopen(fd, "r") : NULL;
+	T_TRUE(file != NULL);
+	while (fgets(line, sizeof(line), file)) {
+		(void)sscanf(line, "Name: %31s", name);
+		(void)sscanf(line, "SigBlk: %31s", ret_mask);
+	}
+	return strcmp(name, wanted) == 0;
+}
+
+/* Our thread has its name, and blocks every signal that can be blocked. */
+static void threads_block_signals(void)
+{
+	struct t_child child = started("plain");
+	CLEANUP(dir) DIR *dir = NULL;
+	char path[64];
+	size_t found = 0;
+
+	/* It has begun when it answers. */
+	T_DONE(&session, t_session_open(&session, child.pid, NULL, NULL));
+	t_session_close(&session);
+	(void)snprintf(path, sizeof(path), "/proc/%d/task", (int)child.pid);
+	dir = opendir(path);
+	T_TRUE(dir != NULL);
+	for (struct dirent *entry = stasis_dir_next(dir); entry; entry = stasis_dir_next(dir)) {
+		char mask[32] = "";
+
+		if (!mask_find(dirfd(dir), entry->d_name, "stasis-control", mask))
+			continue;
+		found++;
+		/* All but SIGKILL (9), SIGSTOP (19) and the two that glibc needs (32, 33). */
+		T_TRUE(strcmp(mask, "fffffffe7ffbfeff") == 0);
+	}
+	T_EQ(found, 1);
 	finish(&child);
 }
 
@@ -403,7 +551,11 @@ static const struct {
 	{"survives_rubbish", survives_rubbish},
 	{"fork_before", fork_before},
 	{"fork_after", fork_after},
+	{"fork_nested", fork_nested},
 	{"exec_begins_anew", exec_begins_anew},
+	{"starts_with_a_tracked_call", starts_with_a_tracked_call},
+	{"starts_in_a_constructor", starts_in_a_constructor},
+	{"threads_block_signals", threads_block_signals},
 };
 
 int main(int argument_count, char **arguments)

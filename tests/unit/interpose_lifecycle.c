@@ -46,7 +46,7 @@ static size_t letter_find(int letter)
 {
 	size_t index = 0;
 
-	while (letters[index].letter != tolower(letter))
+	while (letters[index].letter != (letter | 0x20)) /* lower case */
 		index++;
 	return index;
 }
