@@ -250,6 +250,8 @@ static void a_bomb_is_bounded(void **state)
 		assert_int_equal(stasis_transfer_packing_init(&packing, bytes), 0);
 		packed = stasis_transfer_pack(&packing, codec, zeros, bytes);
 		assert_true(packed > 0 && packed < KIB64);
+		/* Behind all others, which it must not damage. */
+		chunk->stored_offset = rig->extents[0].stripe_bytes[index % 3];
 		assert_int_equal(pwrite(rig->extents[0].stripe_fds[index % 3], packing.buffer,
 					packed, (off_t)chunk->stored_offset),
 				 packed);
