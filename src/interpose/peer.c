@@ -126,6 +126,7 @@ static int listener_open(const struct stasis_id *incarnation,
 				   "open the socket of peers: no random number can be had");
 	if (stasis_settings_directory(directory, err) != 0)
 		return -1;
+	stasis_wire_peer_sweep(directory);
 	return stasis_wire_peer_listen(directory, &self->participant, incarnation, ret_listener,
 				       err);
 }

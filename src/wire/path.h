@@ -24,6 +24,10 @@ NODISCARD int stasis_wire_socket_new(int *ret_fd, struct stasis_error *err);
 NODISCARD int stasis_wire_socket_is_dead(const struct sockaddr_un *address, bool *ret_is_dead,
 					 struct stasis_error *err);
 
+/* Removes what lies there if it is a socket of ours, dead, and still the same then; all else is an error. */
+NODISCARD int stasis_wire_socket_remove_dead(const struct sockaddr_un *address,
+					     struct stasis_error *err);
+
 /* Whether the process at the other end belongs to us or to root. */
 bool stasis_wire_socket_is_ours(int fd);
 

@@ -17,8 +17,7 @@
 #define BACKLOG 64
 #define RETRY_NS (50 * STASIS_NS_PER_MS)
 
-/* What lies at the path is removed only if it is ours, a socket, dead, and still the same then. */
-static int stale_remove(const struct sockaddr_un *address, struct stasis_error *err)
+int stasis_wire_socket_remove_dead(const struct sockaddr_un *address, struct stasis_error *err)
 {
 	const char *path = address->sun_path;
 	struct stat before;
@@ -54,7 +53,7 @@ static int path_bind(int fd, const struct sockaddr_un *address, struct stasis_er
 		return 0;
 	if (errno != EADDRINUSE)
 		return stasis_fail_errno(err, STASIS_REFUSED, "listen at '%s'", address->sun_path);
-	if (stale_remove(address, err) != 0)
+	if (stasis_wire_socket_remove_dead(address, err) != 0)
 		return -1;
 	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) != 0)
 		return stasis_fail_errno(err, STASIS_REFUSED, "listen at '%s'", address->sun_path);

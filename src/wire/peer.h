@@ -81,6 +81,12 @@ NODISCARD int stasis_wire_peer_connect(const char *directory, const struct stasi
 NODISCARD int stasis_wire_peer_find(const char *directory, const struct stasis_id *participant,
 				    struct stasis_id *ret_incarnation, struct stasis_error *err);
 
+/*
+ * Removes the sockets that killed participants have left. One is left alone for a minute: its process may have
+ * bound it and not come to listen yet. What cannot be removed stays.
+ */
+void stasis_wire_peer_sweep(const char *directory);
+
 /* Whether this is the name of a socket of ours. */
 NODISCARD bool stasis_wire_socket_name_parse(const char *name, struct stasis_id *ret_participant,
 					     struct stasis_id *ret_incarnation);

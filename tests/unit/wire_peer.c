@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -155,6 +156,45 @@ static void other_things_stay(void **state)
 	assert_int_equal(unlink(dead.path), 0);
 	(void)snprintf(other, sizeof(other), "%s/other", folder);
 	assert_int_equal(path_mode(other), 0);
+}
+
+/* As if it had been bound so many seconds ago. */
+static void age_set(const char *path, long seconds)
+{
+	struct timespec times[2];
+
+	assert_int_equal(clock_gettime(CLOCK_REALTIME, &times[0]), 0);
+	times[0].tv_sec -= seconds;
+	times[1] = times[0];
+	assert_int_equal(utimensat(AT_FDCWD, path, times, AT_SYMLINK_NOFOLLOW), 0);
+}
+
+static void what_the_killed_left_is_swept(void **state)
+{
+	CLEANUP(wire_listener) struct stasis_wire_listener live = STASIS_WIRE_LISTENER_EMPTY;
+	struct stasis_wire_listener dead = STASIS_WIRE_LISTENER_EMPTY;
+	struct stasis_wire_listener fresh = STASIS_WIRE_LISTENER_EMPTY;
+	char other[64];
+
+	(void)state;
+	listen_at(&alice, &first, &live);
+	listen_at(&alice, &second, &dead);
+	listen_at(&bob, &first, &fresh);
+	stasis_wire_peer_forget(&dead);
+	stasis_wire_peer_forget(&fresh);
+	(void)snprintf(other, sizeof(other), "%s/other", folder);
+	unit_file_make(AT_FDCWD, other, "mine");
+	age_set(live.path, 100);
+	age_set(dead.path, 100);
+	age_set(other, 100);
+	stasis_wire_peer_sweep(folder);
+	assert_int_equal(path_mode(dead.path), 0);
+	assert_int_equal(path_mode(live.path), S_IFSOCK | 0600);
+	/* It may be about to listen. */
+	assert_int_equal(path_mode(fresh.path), S_IFSOCK | 0600);
+	assert_int_equal(path_mode(other), S_IFREG | 0600);
+	assert_int_equal(unlink(other), 0);
+	stasis_wire_peer_sweep("/nowhere/at/all");
 }
 
 static void full_queues_are_alive(void **state)
@@ -393,6 +433,7 @@ int main(void)
 		IN_FOLDER(peers_meet),
 		IN_FOLDER(dead_paths_are_taken_over),
 		IN_FOLDER(other_things_stay),
+		IN_FOLDER(what_the_killed_left_is_swept),
 		IN_FOLDER(full_queues_are_alive),
 		IN_FOLDER(shortage_is_outlived),
 		IN_FOLDER(strangers_are_turned_away),
