@@ -35,6 +35,7 @@
 	X(query_tells_readiness, cuStreamQuery, CUDA_ERROR_NOT_READY, CUDA_SUCCESS) \
 	X(event_flags, cuEventCreate, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
 	X(event_follows_stream, cuEventQuery, CUDA_ERROR_NOT_READY, CUDA_SUCCESS) \
+	X(context_event_covers_all, cuEventQuery, CUDA_ERROR_NOT_READY, CUDA_SUCCESS) \
 	X(elapsed_time, cuEventElapsedTime, CUDA_ERROR_NOT_READY, CUDA_SUCCESS) \
 	X(elapsed_without_timing, cuEventElapsedTime, CUDA_ERROR_INVALID_HANDLE, CUDA_SUCCESS) \
 	X(memset_alignment, cuMemsetD32, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS) \
@@ -75,6 +76,7 @@
 	X(custom_refuses_capture, cuCheckpointOperationComplete, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_SUCCESS) \
 	X(objects_survive, cuGraphLaunch, CUDA_SUCCESS, CUDA_ERROR_INVALID_VALUE) \
 	X(global_refuses_alloc, cuMemAlloc, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_SUCCESS) \
+	X(context_event_invalidates, cuCtxRecordEvent, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_SUCCESS) \
 	X(context_synchronize_invalidates, cuCtxSynchronize, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_SUCCESS) \
 	X(synchronize_captured_stream, cuStreamSynchronize, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_SUCCESS) \
 	X(default_stream_captures_not, cuStreamBeginCapture, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, CUDA_SUCCESS) \

@@ -60,6 +60,7 @@
 	X(cuCtxGetId, 12000, cuCtxGetId) \
 	X(cuCtxSynchronize, 2000, cuCtxSynchronize) \
 	X(cuCtxSynchronize, 13000, cuCtxSynchronize_v2) \
+	X(cuCtxRecordEvent, 12050, cuCtxRecordEvent) \
 	X(cuCtxGetApiVersion, 3020, cuCtxGetApiVersion) \
 	X(cuCtxGetStreamPriorityRange, 5050, cuCtxGetStreamPriorityRange) \
 	X(cuCtxEnablePeerAccess, 4000, cuCtxEnablePeerAccess) \
@@ -247,6 +248,7 @@ CUresult CUDAAPI cuCtxGetFlags(unsigned int *);
 CUresult CUDAAPI cuCtxGetId(CUcontext, unsigned long long *);
 CUresult CUDAAPI cuCtxSynchronize(void);
 CUresult CUDAAPI cuCtxSynchronize_v2(CUcontext);
+CUresult CUDAAPI cuCtxRecordEvent(CUcontext, CUevent);
 CUresult CUDAAPI cuCtxGetApiVersion(CUcontext, unsigned int *);
 CUresult CUDAAPI cuCtxGetStreamPriorityRange(int *, int *);
 CUresult CUDAAPI cuCtxEnablePeerAccess(CUcontext, unsigned int);

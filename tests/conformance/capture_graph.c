@@ -181,6 +181,23 @@ static void relaxed_allows_free(void)
 	T_OK(cuStreamEndCapture(stream, &graph));
 }
 
+typedef CUresult context_record(CUcontext, CUevent);
+
+static void context_event_invalidates(void)
+{
+	CUcontext context = t_cuda();
+	context_record *record = (context_record *)t_entry("cuCtxRecordEvent", 12050);
+	CUgraph graph = NULL;
+	CUstream stream;
+	CUevent event;
+
+	T_OK(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+	stream = relaxed_capture();
+	T_IS(record(context, event), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+	T_EQ(capture_status(stream), CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+	T_IS(cuStreamEndCapture(stream, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+}
+
 static void context_synchronize_invalidates(void)
 {
 	CUdeviceptr address;
@@ -324,6 +341,9 @@ static const struct t_behaviour behaviours[] = {
 	{"context_synchronize_invalidates", T_MEASURED,
 	 "cuCtxSynchronize during a relaxed capture is refused and invalidates it",
 	 context_synchronize_invalidates},
+	{"context_event_invalidates", T_MEASURED,
+	 "recording an event of a context during a relaxed capture is refused and invalidates it",
+	 context_event_invalidates},
 	{"synchronize_captured_stream", T_DOCUMENTED,
 	 "waiting for a capturing stream is refused and invalidates its capture",
 	 synchronize_captured_stream},

@@ -53,6 +53,33 @@ static void event_follows_stream(void)
 	T_OK(cuEventQuery(event));
 }
 
+typedef CUresult context_record(CUcontext, CUevent);
+
+/* Also what a non-blocking stream has been given, and nothing later waits for it. */
+static void context_event_covers_all(void)
+{
+	context_record *record;
+	struct t_gate gate;
+	CUcontext context;
+	CUstream other;
+	CUevent event;
+
+	context = t_cuda();
+	record = (context_record *)t_entry("cuCtxRecordEvent", 12050);
+	event = event_new(CU_EVENT_DISABLE_TIMING);
+	T_OK(record(context, event));
+	T_OK(cuEventSynchronize(event));
+	other = t_stream(CU_STREAM_NON_BLOCKING);
+	t_gate_close(&gate, t_stream(CU_STREAM_NON_BLOCKING));
+	T_OK(record(context, event));
+	T_IS(cuEventQuery(event), CUDA_ERROR_NOT_READY);
+	T_OK(cuMemsetD8Async(t_alloc(4096), 1, 4096, other));
+	T_OK(cuStreamSynchronize(other));
+	t_gate_open(&gate);
+	T_OK(cuEventSynchronize(event));
+	T_TRUE(atomic_load(&gate.passed));
+}
+
 static CUresult synchronize(void *event)
 {
 	return cuEventSynchronize(event);
@@ -141,6 +168,9 @@ static const struct t_behaviour behaviours[] = {
 	 event_flags},
 	{"event_unrecorded", T_DOCUMENTED, "an event that was never recorded is complete",
 	 event_unrecorded},
+	{"context_event_covers_all", T_MEASURED,
+	 "an event recorded of a context waits for all its streams, non-blocking ones too",
+	 context_event_covers_all},
 	{"event_follows_stream", T_DOCUMENTED,
 	 "an event is NOT_READY until the work before it is done", event_follows_stream},
 	{"event_synchronize_waits", T_DOCUMENTED, "cuEventSynchronize waits for the event",
