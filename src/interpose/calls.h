@@ -9,7 +9,18 @@
 #include "driver/abi.h"
 
 #define STASIS_CALLS(X)                                                                            \
+	X(cuCtxGetCurrent)                                                                         \
+	X(cuCtxSetCurrent)                                                                         \
+	X(cuDeviceGetCount)                                                                        \
 	X(cuDeviceGetUuid_v2)                                                                      \
+	X(cuDevicePrimaryCtxGetState)                                                              \
+	X(cuDevicePrimaryCtxRelease_v2)                                                            \
+	X(cuDevicePrimaryCtxRetain)                                                                \
+	X(cuEventCreate)                                                                           \
+	X(cuEventDestroy_v2)                                                                       \
+	X(cuEventQuery)                                                                            \
+	X(cuStreamIsCapturing)                                                                     \
+	X(cuStreamQuery)                                                                           \
 	X(cuMemCreate)                                                                             \
 	X(cuMemRelease)                                                                            \
 	X(cuMemMap)                                                                                \
@@ -19,9 +30,13 @@
 	X(cuMemImportFromShareableHandle)                                                          \
 	X(cuMemGetAllocationPropertiesFromHandle)
 
+/* NULL where the driver has none: newer than what the rest needs. */
+#define STASIS_CALLS_OPTIONAL(X) X(cuCtxRecordEvent)
+
 #define STASIS_CALL_MEMBER(elf) __typeof__(elf) *elf;
 struct stasis_calls {
 	STASIS_CALLS(STASIS_CALL_MEMBER)
+	STASIS_CALLS_OPTIONAL(STASIS_CALL_MEMBER)
 };
 #undef STASIS_CALL_MEMBER
 

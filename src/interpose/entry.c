@@ -25,7 +25,7 @@
 	}
 
 /* A call that another call makes in turn is the driver's own or another interposer's: nothing new to record. */
-#define HANDLED_BODY(elf, signature, resolve)                                                      \
+#define HANDLED_BODY(elf, held_at, signature, resolve)                                             \
 	{                                                                                          \
 		int (*target)(STASIS_PARAMETERS_##signature) = resolve(STASIS_ENTRY_##elf);        \
 		int (*handle)(void *, STASIS_PARAMETERS_##signature) =                             \
@@ -34,7 +34,7 @@
                                                                                                    \
 		if (__builtin_expect(target != NULL, 1)) {                                         \
 			struct stasis_gate_mark *mark =                                            \
-				stasis_gate_enter(STASIS_ENTRY_##elf, STASIS_GATE_CLOSED);         \
+				stasis_gate_enter(STASIS_ENTRY_##elf, held_at);                    \
                                                                                                    \
 			if (atomic_load_explicit(&mark->depth, memory_order_relaxed) > 1)          \
 				result = target(STASIS_ARGUMENTS_##signature);                     \
@@ -45,13 +45,14 @@
 		return result;                                                                     \
 	}
 
-#define HANDLED_PAIR(elf, signature)                                                                \
+#define HANDLED_PAIR(elf, held_at, signature)                                                       \
 	/* As an address alone: its types are in handlers.h, with the driver's own declarations. */ \
 	void stasis_handle_##elf(void);                                                             \
 	PUBLIC int elf(STASIS_PARAMETERS_##signature);                                              \
-	PUBLIC int elf(STASIS_PARAMETERS_##signature) HANDLED_BODY(                                 \
-		elf, signature, target_next) static int given_##elf(STASIS_PARAMETERS_##signature)  \
-		HANDLED_BODY(elf, signature, target_in_driver)
+	PUBLIC int elf(STASIS_PARAMETERS_##signature)                                               \
+		HANDLED_BODY(elf, held_at, signature,                                               \
+			     target_next) static int given_##elf(STASIS_PARAMETERS_##signature)     \
+			HANDLED_BODY(elf, held_at, signature, target_in_driver)
 
 #define PAIR(elf, held_at, signature)                                                              \
 	PUBLIC int elf(STASIS_PARAMETERS_##signature);                                             \
@@ -63,8 +64,8 @@
 #define WRAPPER_PURE(elf, signature)
 #define WRAPPER_LOOKUP(elf, signature)
 #define WRAPPER_GATED(elf, signature) PAIR(elf, STASIS_GATE_CLOSED, signature)
-#define WRAPPER_HANDLED(elf, signature) HANDLED_PAIR(elf, signature)
-#define WRAPPER_CAPTURE(elf, signature) PAIR(elf, STASIS_GATE_CAPTURES_HELD, signature)
+#define WRAPPER_HANDLED(elf, signature) HANDLED_PAIR(elf, STASIS_GATE_CLOSED, signature)
+#define WRAPPER_CAPTURE(elf, signature) HANDLED_PAIR(elf, STASIS_GATE_CAPTURES_HELD, signature)
 #define WRAPPER(elf, class, signature) WRAPPER_##class(elf, signature)
 
 static inline void *target_next(enum stasis_entry entry)

@@ -72,4 +72,51 @@ CUresult stasis_handle_cuMulticastUnbind(__typeof__(cuMulticastUnbind) *target,
 					 CUmemGenericAllocationHandle handle, CUdevice device,
 					 size_t offset, size_t bytes);
 
+/* wrap_stream.c */
+CUresult stasis_handle_cuStreamCreate(__typeof__(cuStreamCreate) *target, CUstream *ret_stream,
+				      unsigned int flags);
+CUresult stasis_handle_cuStreamCreateWithPriority(__typeof__(cuStreamCreateWithPriority) *target,
+						  CUstream *ret_stream, unsigned int flags,
+						  int priority);
+CUresult stasis_handle_cuGreenCtxStreamCreate(CUresult (*target)(CUstream *, CUgreenCtx,
+								 unsigned int, int),
+					      CUstream *ret_stream, CUgreenCtx green,
+					      unsigned int flags, int priority);
+CUresult stasis_handle_cuStreamDestroy(__typeof__(cuStreamDestroy_v2) *target, CUstream stream);
+CUresult stasis_handle_cuStreamDestroy_v2(__typeof__(cuStreamDestroy_v2) *target, CUstream stream);
+CUresult stasis_handle_cuCtxCreate(__typeof__(cuCtxCreate_v2) *target, CUcontext *ret_context,
+				   unsigned int flags, CUdevice device);
+CUresult stasis_handle_cuCtxCreate_v2(__typeof__(cuCtxCreate_v2) *target, CUcontext *ret_context,
+				      unsigned int flags, CUdevice device);
+CUresult stasis_handle_cuCtxCreate_v3(CUresult (*target)(CUcontext *, void *, int, unsigned int,
+							 CUdevice),
+				      CUcontext *ret_context, void *affinity, int count,
+				      unsigned int flags, CUdevice device);
+CUresult stasis_handle_cuCtxCreate_v4(__typeof__(cuCtxCreate_v4) *target, CUcontext *ret_context,
+				      CUctxCreateParams *parameters, unsigned int flags,
+				      CUdevice device);
+CUresult stasis_handle_cuCtxDestroy(__typeof__(cuCtxDestroy_v2) *target, CUcontext context);
+CUresult stasis_handle_cuCtxDestroy_v2(__typeof__(cuCtxDestroy_v2) *target, CUcontext context);
+CUresult stasis_handle_cuStreamBeginCapture(CUresult (*target)(CUstream), CUstream stream);
+CUresult stasis_handle_cuStreamBeginCapture_ptsz(CUresult (*target)(CUstream), CUstream stream);
+CUresult stasis_handle_cuStreamBeginCapture_v2(__typeof__(cuStreamBeginCapture_v2) *target,
+					       CUstream stream, CUstreamCaptureMode mode);
+CUresult stasis_handle_cuStreamBeginCapture_v2_ptsz(__typeof__(cuStreamBeginCapture_v2) *target,
+						    CUstream stream, CUstreamCaptureMode mode);
+typedef CUresult stasis_capture_to_graph(CUstream, CUgraph, const CUgraphNode *,
+					 const CUgraphEdgeData *, size_t, CUstreamCaptureMode);
+CUresult stasis_handle_cuStreamBeginCaptureToGraph(stasis_capture_to_graph *target, CUstream stream,
+						   CUgraph graph, const CUgraphNode *nodes,
+						   const CUgraphEdgeData *edges, size_t count,
+						   CUstreamCaptureMode mode);
+CUresult stasis_handle_cuStreamBeginCaptureToGraph_ptsz(stasis_capture_to_graph *target,
+							CUstream stream, CUgraph graph,
+							const CUgraphNode *nodes,
+							const CUgraphEdgeData *edges, size_t count,
+							CUstreamCaptureMode mode);
+CUresult stasis_handle_cuStreamEndCapture(__typeof__(cuStreamEndCapture) *target, CUstream stream,
+					  CUgraph *ret_graph);
+CUresult stasis_handle_cuStreamEndCapture_ptsz(__typeof__(cuStreamEndCapture) *target,
+					       CUstream stream, CUgraph *ret_graph);
+
 #endif

@@ -12,6 +12,7 @@
 #include <stdbool.h>
 
 #include "base/compiler.h"
+#include "interpose/names.h"
 #include "interpose/notes.h"
 
 #define SLOT_COUNT 2048u /* a power of two, well above the number of entries */
@@ -32,9 +33,6 @@ static struct {
 
 struct stasis_resolve_targets stasis_resolve_targets;
 stasis_dlsym_function *stasis_resolve_real_dlsym;
-
-#define NAME(elf, class, signature) [STASIS_ENTRY_##elf] = #elf,
-static const char *const names[STASIS_ENTRY_COUNT] = {STASIS_SYMBOLS(NAME)};
 
 stasis_dlsym_function *stasis_resolve_dlsym(void)
 {
@@ -148,7 +146,7 @@ static void driver_fill(void *handle)
 	stasis_dlsym_function *real = stasis_resolve_dlsym();
 
 	for (int i = 0; i < STASIS_ENTRY_COUNT; i++) {
-		void *address = real(handle, names[i]);
+		void *address = real(handle, stasis_entry_name((uint32_t)i));
 
 		if (!address)
 			continue;
@@ -278,14 +276,14 @@ static void *scope_find(const char *name)
 void *stasis_resolve_next(enum stasis_entry entry)
 {
 	int saved_errno = errno;
-	void *address = scope_find(names[entry]);
+	void *address = scope_find(stasis_entry_name(entry));
 
 	if (!address) {
 		/* libcuda is not in that scope if a library that was opened RTLD_LOCAL brought it. */
 		void *handle = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NODELETE);
 
 		if (handle)
-			address = stasis_resolve_dlsym()(handle, names[entry]);
+			address = stasis_resolve_dlsym()(handle, stasis_entry_name(entry));
 	}
 	if (address)
 		atomic_store_explicit(&stasis_resolve_targets.next[entry], address,

@@ -9,7 +9,7 @@
  *                         context, or acts on another process
  *                GATED    passes the gate
  *                HANDLED  passes the gate, and its handler (handlers.h) calls the driver
- *                CAPTURE  begins a stream capture: the gate holds it first
+ *                CAPTURE  begins a stream capture: as HANDLED, and the gate holds it first
  *                LOOKUP   finds other entries; never held
  *     signature  Wn: n arguments of at most a word each, whatever their types; WnFm: m floats behind them;
  *                IPC_MEMORY, IPC_EVENT: a handle of 64 bytes is passed by value

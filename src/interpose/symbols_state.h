@@ -19,12 +19,12 @@
 	X(cuCoredumpSetAttribute, GATED, W3) \
 	X(cuCoredumpSetAttributeGlobal, GATED, W3) \
 	X(cuCtxAttach, GATED, W2) \
-	X(cuCtxCreate, GATED, W3) \
-	X(cuCtxCreate_v2, GATED, W3) \
-	X(cuCtxCreate_v3, GATED, W5) \
-	X(cuCtxCreate_v4, GATED, W4) \
-	X(cuCtxDestroy, GATED, W1) \
-	X(cuCtxDestroy_v2, GATED, W1) \
+	X(cuCtxCreate, HANDLED, W3) \
+	X(cuCtxCreate_v2, HANDLED, W3) \
+	X(cuCtxCreate_v3, HANDLED, W5) \
+	X(cuCtxCreate_v4, HANDLED, W4) \
+	X(cuCtxDestroy, HANDLED, W1) \
+	X(cuCtxDestroy_v2, HANDLED, W1) \
 	X(cuCtxDetach, GATED, W1) \
 	X(cuCtxDisablePeerAccess, GATED, W1) \
 	X(cuCtxEnablePeerAccess, GATED, W2) \
@@ -214,7 +214,7 @@
 	X(cuGreenCtxGetDevResource, GATED, W3) \
 	X(cuGreenCtxGetId, GATED, W2) \
 	X(cuGreenCtxRecordEvent, GATED, W2) \
-	X(cuGreenCtxStreamCreate, GATED, W4) \
+	X(cuGreenCtxStreamCreate, HANDLED, W4) \
 	X(cuGreenCtxWaitEvent, GATED, W2) \
 	X(cuInit, HANDLED, W1) \
 	X(cuKernelGetAttribute, GATED, W4) \
@@ -291,10 +291,10 @@
 	X(cuProfilerStop, GATED, W0) \
 	X(cuStreamCopyAttributes, GATED, W2) \
 	X(cuStreamCopyAttributes_ptsz, GATED, W2) \
-	X(cuStreamCreate, GATED, W2) \
-	X(cuStreamCreateWithPriority, GATED, W3) \
-	X(cuStreamDestroy, GATED, W1) \
-	X(cuStreamDestroy_v2, GATED, W1) \
+	X(cuStreamCreate, HANDLED, W2) \
+	X(cuStreamCreateWithPriority, HANDLED, W3) \
+	X(cuStreamDestroy, HANDLED, W1) \
+	X(cuStreamDestroy_v2, HANDLED, W1) \
 	X(cuStreamGetAttribute, GATED, W3) \
 	X(cuStreamGetAttribute_ptsz, GATED, W3) \
 	X(cuStreamGetCtx, GATED, W2) \

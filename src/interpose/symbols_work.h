@@ -167,8 +167,8 @@
 	X(cuStreamBeginCapture_ptsz, CAPTURE, W1) \
 	X(cuStreamBeginCapture_v2, CAPTURE, W2) \
 	X(cuStreamBeginCapture_v2_ptsz, CAPTURE, W2) \
-	X(cuStreamEndCapture, GATED, W2) \
-	X(cuStreamEndCapture_ptsz, GATED, W2) \
+	X(cuStreamEndCapture, HANDLED, W2) \
+	X(cuStreamEndCapture_ptsz, HANDLED, W2) \
 	X(cuStreamGetCaptureInfo, GATED, W3) \
 	X(cuStreamGetCaptureInfo_ptsz, GATED, W3) \
 	X(cuStreamGetCaptureInfo_v2, GATED, W6) \
