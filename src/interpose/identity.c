@@ -29,7 +29,11 @@ extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
 
 static void forget(void)
 {
+	int being_made = BEING_MADE;
+
 	atomic_store(&self.knowledge, UNKNOWN);
+	/* By a thread that is not there. */
+	(void)atomic_compare_exchange_strong(&self.build_knowledge, &being_made, UNKNOWN);
 }
 
 /* True: the caller is to make it. */

@@ -100,15 +100,16 @@ static void listener_close(const struct stasis_error *error)
 
 static void *serve(void *name)
 {
-	const struct stasis_identity *self = stasis_identity_get();
-
 	(void)pthread_setname_np(pthread_self(), name);
 	for (;;) {
+		const struct stasis_identity *self;
 		struct stasis_error error = STASIS_ERROR_INIT;
 		struct stasis_wire_listener listener;
 		struct stasis_id incarnation;
 
 		listener_await(&listener, &incarnation);
+		/* There is one: the socket's path has it. */
+		self = stasis_identity_get();
 		stasis_peer_serve(&listener, &self->participant, &incarnation, &error);
 		listener_close(&error);
 	}
@@ -248,10 +249,7 @@ int stasis_peer_renew(struct stasis_error *err)
 	int result = 0;
 
 	stasis_mutex_lock(&peer_lock);
-	if (peer.listener.fd >= 0) {
-		result = stasis_fail(err, STASIS_INTERNAL,
-				     "a new incarnation while the socket of the old one is open");
-	} else {
+	if (peer.listener.fd < 0) {
 		peer.has_incarnation = false;
 		result = incarnation_make(err);
 	}

@@ -44,7 +44,10 @@ int stasis_peer_reopen(struct stasis_error *err);
  */
 NODISCARD int stasis_peer_close(uint64_t deadline_ns, struct stasis_error *err);
 
-/* The present incarnation, and a new one in its place: only while the socket is closed. Control thread. */
+/*
+ * The present incarnation, and a new one in its place; while the socket is open, the old one stays, whose name it
+ * has. Control thread.
+ */
 void stasis_peer_incarnation(struct stasis_id *ret_incarnation);
 NODISCARD int stasis_peer_renew(struct stasis_error *err);
 

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "fake_phases.h"
 #include "interpose/notes.h"
+#include "interpose/peer.h"
 #include "interpose/serve.h"
 
 static struct stasis_serve serve;
@@ -323,6 +324,35 @@ static void what_fails_can_be_undone(void **state)
 	assert_int_equal(fake_phases.calls[STASIS_WIRE_OPEN], 0);
 }
 
+/* Its coordinator gone, too, while peers can still reach it. */
+static void what_fails_can_be_undone_by_the_next(void **state)
+{
+	struct stasis_error err = STASIS_ERROR_INIT;
+	struct stasis_id before;
+	struct stasis_id capture = operation;
+
+	(void)state;
+	assert_done(stasis_peer_ensure(&err), &err);
+	stasis_peer_incarnation(&before);
+	assert_int_equal(session_open(&none), STASIS_WIRE_REPLY);
+	walk_to(STASIS_STANDING_UNICAST_UP);
+	fake_phases.failing = STASIS_WIRE_PREPARE_UNICAST;
+	assert_int_equal(ask(STASIS_WIRE_PREPARE_UNICAST), STASIS_WIRE_ERROR);
+	fake_phases.failing = 0;
+	session_break();
+	operation = (struct stasis_id){{2}};
+	assert_int_equal(session_open(&capture), STASIS_WIRE_REPLY);
+	assert_true(stasis_id_equal(&reply.session_reply.incarnation, &before));
+	/* Given up whole, its socket is closed, and it has another incarnation from the next session on. */
+	assert_int_equal(ask(STASIS_WIRE_PREPARE_UNICAST), STASIS_WIRE_REPLY);
+	session_break();
+	assert_int_equal(session_open(&capture), STASIS_WIRE_REPLY);
+	assert_false(stasis_id_equal(&reply.session_reply.incarnation, &before));
+	assert_int_equal(load(NULL, 0), STASIS_WIRE_REPLY);
+	assert_int_equal(ask(STASIS_WIRE_RESTORE_UNICAST), STASIS_WIRE_REPLY);
+	assert_done(stasis_peer_close(soon(), &err), &err);
+}
+
 static void descriptors_are_taken_or_closed(void **state)
 {
 	size_t before;
@@ -399,6 +429,25 @@ static void pages_of_records(void **state)
 	assert_true(reply.inspect_page.generation > generation);
 }
 
+static char folder[32];
+
+static int folder_make(void **state)
+{
+	(void)state;
+	(void)snprintf(folder, sizeof(folder), "/tmp/stasis-serve-XXXXXX");
+	if (!mkdtemp(folder))
+		return -1;
+	return setenv("STASIS_RUNTIME_DIR", folder, 1);
+}
+
+static int folder_remove(void **state)
+{
+	struct stasis_error err = STASIS_ERROR_INIT;
+
+	(void)state;
+	return stasis_tree_remove(AT_FDCWD, folder, &err);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -411,7 +460,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(descriptors_are_taken_or_closed, begin, end),
 		cmocka_unit_test_setup_teardown(pages_of_allocations, begin, end),
 		cmocka_unit_test_setup_teardown(pages_of_records, begin, end),
+		/* Last: from it on peers can reach this process. */
+		cmocka_unit_test_setup_teardown(what_fails_can_be_undone_by_the_next, begin, end),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
