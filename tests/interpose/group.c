@@ -6,21 +6,27 @@
  * usage: group TOPIC
  */
 
+#include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "check.h"
+#include "checkpoint.h"
 #include "coordinator.h"
 #include "device.h"
 
 #define PAIR 2
 #define ROUNDS 20
+#define CHURNERS 3
+#define FORKS 50
 
 /* ---- participants ---- */
 
@@ -86,10 +92,57 @@ static void run_importing(int fd)
 	t_say(fd, 'd');
 }
 
+static void *churn(void *argument)
+{
+	atomic_bool *is_over = argument;
+
+	while (!atomic_load(is_over)) {
+		CUmemGenericAllocationHandle handle;
+		CUmemAllocationProp prop = t_prop(T_FD_TYPE);
+		int ticket;
+
+		T_OK(cuMemCreate(&handle, T_BLOCK_BYTES, &prop, 0));
+		ticket = t_export(handle);
+		T_SYS(close(ticket));
+		T_OK(cuMemRelease(handle));
+	}
+	return NULL;
+}
+
+/* Forks while threads of its own allocate and share, and a coordinator opens one session after the other. */
+static void run_forking(int fd)
+{
+	static atomic_bool is_over;
+	pthread_t threads[CHURNERS];
+
+	(void)t_cuda();
+	for (int i = 0; i < CHURNERS; i++)
+		T_EQ(pthread_create(&threads[i], NULL, churn, &is_over), 0);
+	t_say(fd, 'r');
+	for (int i = 0; i < FORKS; i++) {
+		int status = 0;
+		pid_t child = fork();
+
+		T_SYS(child);
+		/* The child's first call would wait for ever if it took over what its parent's threads held. */
+		if (child == 0) {
+			(void)cuInit(0);
+			_exit(0);
+		}
+		T_SYS(waitpid(child, &status, 0));
+		T_EQ(status, 0);
+	}
+	atomic_store(&is_over, true);
+	for (int i = 0; i < CHURNERS; i++)
+		T_EQ(pthread_join(threads[i], NULL), 0);
+	t_say(fd, 'd');
+}
+
 static const struct t_mode modes[] = {
 	{"sharing", run_sharing},
 	{"starved", run_starved},
 	{"importing", run_importing},
+	{"forking", run_forking},
 	{NULL, NULL},
 };
 
@@ -265,6 +318,14 @@ static const enum stasis_wire_phase way[] = {
 
 #define DOWN 5 /* so many phases until all is down */
 
+static int control_phase(pid_t pid)
+{
+	static struct stasis_wire_control control;
+
+	T_TRUE(t_participant_find(pid, &control));
+	return control.phase;
+}
+
 /* A barrier after each phase. */
 static void phases_do(size_t from, size_t to)
 {
@@ -325,6 +386,52 @@ static void killed_at_each_phase(void)
 		pair_verify();
 	}
 	pair_finish();
+}
+
+/*
+ * Natively suspended in between: nothing of ours is open that the driver would trip over, and the session and the
+ * door live through it.
+ */
+static void through_a_native_checkpoint(void)
+{
+	pair_start();
+	t_init_only();
+	for (int i = 0; i < 3; i++) {
+		sessions_open(NULL);
+		phases_do(0, DOWN);
+		sessions_close();
+		for (int j = 0; j < PAIR; j++)
+			t_suspend(members[j].child.pid);
+		for (int j = 0; j < PAIR; j++)
+			T_EQ(t_driver_descriptors(members[j].child.pid), 0);
+		/* While it lasts, too. */
+		sessions_open(&capture);
+		T_EQ(control_phase(members[0].child.pid), STASIS_WIRE_PEERS);
+		sessions_close();
+		for (int j = 0; j < PAIR; j++)
+			t_resume(members[j].child.pid);
+		sessions_open(&capture);
+		phases_do(DOWN, ARRAY_COUNT(way));
+		sessions_close();
+		pair_verify();
+	}
+	pair_finish();
+}
+
+static void forks_under_load(void)
+{
+	struct t_session *session = &members[0].session;
+	struct t_child child = t_participant_start("forking");
+
+	t_hear(child.fd, 'r');
+	for (int i = 0; i < FORKS; i++) {
+		T_DONE(session, t_session_open(session, child.pid, NULL, NULL));
+		T_DONE(session, t_session_ask(session, STASIS_WIRE_INSPECT));
+		T_DONE(session, t_session_gate(session, STASIS_WIRE_GATE_CAPTURES));
+		t_session_close(session);
+	}
+	t_hear(child.fd, 'd');
+	t_child_join(&child);
 }
 
 static void starve(const char *variable, const char *number)
@@ -415,6 +522,8 @@ static const struct {
 	{"import_at_the_same_time", import_at_the_same_time},
 	{"apart_and_together", apart_and_together},
 	{"killed_at_each_phase", killed_at_each_phase},
+	{"through_a_native_checkpoint", through_a_native_checkpoint},
+	{"forks_under_load", forks_under_load},
 	{"no_thread_for_control", no_thread_for_control},
 	{"no_descriptor_for_control", no_descriptor_for_control},
 	{"no_thread_for_peers", no_thread_for_peers},

@@ -71,8 +71,8 @@ static bool leads_to_driver(const char *target)
 		return true;
 	if (!sim_dir || (driver && !strcmp(driver, "real")))
 		return false;
-	/* A participant's control file is ours, and may stay. */
-	if (!strncmp(target, "/memfd:stasis-control", strlen("/memfd:stasis-control")))
+	/* A participant's control file, and the tickets that it holds, are ours and may stay. */
+	if (!strncmp(target, "/memfd:stasis-", strlen("/memfd:stasis-")))
 		return false;
 	return !strncmp(target, "/memfd:", strlen("/memfd:")) ||
 	       !strncmp(target, sim_dir, strlen(sim_dir));
