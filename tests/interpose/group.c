@@ -136,6 +136,7 @@ static void run_forking(int fd)
 	for (int i = 0; i < CHURNERS; i++)
 		T_EQ(pthread_join(threads[i], NULL), 0);
 	t_say(fd, 'd');
+	(void)t_hear_any(fd);
 }
 
 static const struct t_mode modes[] = {
@@ -431,6 +432,7 @@ static void forks_under_load(void)
 		t_session_close(session);
 	}
 	t_hear(child.fd, 'd');
+	t_say(child.fd, 'q');
 	t_child_join(&child);
 }
 
