@@ -29,7 +29,8 @@ check_binary() {
 	local foreign newest
 	foreign=$(readelf -d "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vxE "$LIBRARIES_ALLOWED" || true)
 	[ -z "$foreign" ] || die "$1 needs $foreign, which another machine may not have"
-	newest=$(readelf -V "$1" | grep -oE 'GLIBC_[0-9.]+' | sed 's/GLIBC_//' | sort -V | tail -1)
+	# nothing is found in a library that needs no libc at all
+	newest=$(readelf -V "$1" | { grep -oE 'GLIBC_[0-9.]+' || true; } | sed 's/GLIBC_//' | sort -V | tail -1)
 	[ "$(printf '%s\n' "$newest" "$GLIBC_NEWEST" | sort -V | tail -1)" = "$GLIBC_NEWEST" ] ||
 		note "gpu-bundle: $1 needs glibc $newest; build on Debian 12 to reach machines with $GLIBC_NEWEST"
 }
