@@ -501,7 +501,8 @@ static bool mask_find(int tasks_fd, const char *tid, const char *wanted, char re
 	(void)snprintf(path, sizeof(path), "%s/status", tid);
 	fd = openat(tasks_fd, path, O_RDONLY | O_CLOEXEC);
 	file = fd >= 0 ? fdopen(fd, "r") : NULL;
-	T_TRUE(file != NULL);
+	if (!file)
+		t_fail("open %s: %d", path, errno);
 	while (fgets(line, sizeof(line), file)) {
 		(void)sscanf(line, "Name: %31s", name);
 		(void)sscanf(line, "SigBlk: %31s", ret_mask);
