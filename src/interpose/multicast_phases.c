@@ -1,6 +1,6 @@
 /*
- * Phases of what is not built yet. Multicast: a process that has made such an object is refused, so that nothing is
- * captured that could not be brought back; for any other there is nothing to do.
+ * The phases of multicast. A process that has made such an object is refused, so that nothing is captured that could
+ * not be brought back; for any other there is nothing to do.
  */
 
 #include "interpose/multicast.h"
