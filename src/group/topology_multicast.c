@@ -1,0 +1,144 @@
+/* What of a multicast object cannot be captured: it must be whole, as the driver would have it; see topology.h. */
+
+#include <inttypes.h>
+
+#include "group/topology_parts.h"
+
+#define POSIX_DESCRIPTOR 1u /* CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR */
+
+static int properties_check(const struct stasis_group_object *object,
+			    const struct stasis_holder *holder, struct stasis_error *err)
+{
+	const struct stasis_wire_multicast *first = &object->holders[0].record->multicast;
+	const struct stasis_wire_multicast *here = &holder->record->multicast;
+
+	if (here->bytes != first->bytes || here->device_count != first->device_count ||
+	    here->handle_types != first->handle_types || here->flags != first->flags)
+		return stasis_topology_refuse(err, holder->member, &object->id,
+					      "its size, team or handle types are others here than "
+					      "in process %d",
+					      (int)object->holders[0].member->pid);
+	if (here->device_count == 0 || here->flags != 0 || here->handle_types != POSIX_DESCRIPTOR)
+		return stasis_topology_refuse(err, holder->member, &object->id,
+					      "a multicast object of %u devices, handle types %u, "
+					      "flags %" PRIu64 " cannot be captured",
+					      here->device_count, here->handle_types, here->flags);
+	return 0;
+}
+
+static bool is_part(const struct stasis_wire_record *record, enum stasis_wire_record_type type,
+		    const struct stasis_id *object)
+{
+	return record->type == type && stasis_id_equal(stasis_record_object(record), object);
+}
+
+static bool has_device(const struct stasis_holder *holder, const struct stasis_id *object,
+		       int32_t ordinal)
+{
+	for (uint32_t i = 0; i < holder->member->record_count; i++) {
+		const struct stasis_wire_record *record = &holder->member->records[i];
+
+		if (is_part(record, STASIS_WIRE_TEAM_DEVICE, object) &&
+		    record->team_device.ordinal == ordinal)
+			return true;
+	}
+	return false;
+}
+
+static bool has_binding(const struct stasis_holder *holder, const struct stasis_id *object,
+			int32_t ordinal)
+{
+	for (uint32_t i = 0; i < holder->member->record_count; i++) {
+		const struct stasis_wire_record *record = &holder->member->records[i];
+
+		if (is_part(record, STASIS_WIRE_BINDING, object) &&
+		    record->binding.ordinal == ordinal)
+			return true;
+	}
+	return false;
+}
+
+static int member_check(const struct stasis_holder *holder,
+			const struct stasis_wire_binding *binding, struct stasis_error *err)
+{
+	static const struct stasis_id none;
+	const struct stasis_wire_record *member;
+
+	if (stasis_id_equal(&binding->member, &none))
+		return 0;
+	member = stasis_member_find(holder->member, &binding->member);
+	if (!member || member->type != STASIS_WIRE_ALLOCATION)
+		return stasis_topology_refuse(err, holder->member, &binding->object,
+					      "memory is bound of which nothing is known");
+	if (binding->bytes > member->allocation.bytes ||
+	    binding->member_offset > member->allocation.bytes - binding->bytes)
+		return stasis_topology_refuse(err, holder->member, &binding->object,
+					      "a binding goes beyond the %" PRIu64
+					      " bytes of its memory",
+					      member->allocation.bytes);
+	return 0;
+}
+
+/* Records of one object and device are neighbours, by offset. */
+static int binding_check(const struct stasis_holder *holder,
+			 const struct stasis_wire_record *record, struct stasis_error *err)
+{
+	const struct stasis_wire_binding *binding = &record->binding;
+
+	if (!has_device(holder, &binding->object, binding->ordinal))
+		return stasis_topology_refuse(err, holder->member, &binding->object,
+					      "a binding is on device %d, which this process did "
+					      "not add",
+					      binding->ordinal);
+	if (record > holder->member->records &&
+	    is_part(record - 1, STASIS_WIRE_BINDING, &binding->object) &&
+	    record[-1].binding.ordinal == binding->ordinal &&
+	    binding->offset - record[-1].binding.offset < record[-1].binding.bytes)
+		return stasis_topology_refuse(err, holder->member, &binding->object,
+					      "two of its bindings on device %d overlap",
+					      binding->ordinal);
+	return member_check(holder, binding, err);
+}
+
+/* Counts the devices that this process added. */
+static int holder_check(const struct stasis_group_object *object,
+			const struct stasis_holder *holder, uint32_t *device_count,
+			struct stasis_error *err)
+{
+	for (uint32_t i = 0; i < holder->member->record_count; i++) {
+		const struct stasis_wire_record *record = &holder->member->records[i];
+
+		if (is_part(record, STASIS_WIRE_BINDING, &object->id) &&
+		    binding_check(holder, record, err) != 0)
+			return -1;
+		if (!is_part(record, STASIS_WIRE_TEAM_DEVICE, &object->id))
+			continue;
+		++*device_count;
+		if (!has_binding(holder, &object->id, record->team_device.ordinal))
+			return stasis_topology_refuse(err, holder->member, &object->id,
+						      "device %d is in its team, and nothing is "
+						      "bound there yet",
+						      record->team_device.ordinal);
+	}
+	return 0;
+}
+
+int stasis_topology_check_multicast(const struct stasis_group_object *object,
+				    struct stasis_error *err)
+{
+	uint32_t device_count = 0;
+
+	for (uint32_t i = 0; i < object->holder_count; i++) {
+		if (properties_check(object, &object->holders[i], err) != 0 ||
+		    holder_check(object, &object->holders[i], &device_count, err) != 0)
+			return -1;
+	}
+	if (device_count != object->holders[0].record->multicast.device_count)
+		return stasis_topology_refuse(err, object->holders[0].member, &object->id,
+					      "its team is not complete: %u of %u devices were "
+					      "added by the processes named; name them all, or "
+					      "capture later",
+					      device_count,
+					      object->holders[0].record->multicast.device_count);
+	return 0;
+}

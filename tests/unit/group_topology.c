@@ -1,0 +1,561 @@
+/*
+ * Description: what participants say of their memory is put together in any order; what cannot be captured is refused
+ * with the process and the object; a difference between two topologies is named.
+ */
+
+#include "unit.h"
+
+#include "group/topology.h"
+
+#define BLOCK (UINT64_C(2) << 20)
+#define BASE UINT64_C(0x7e9000000000)
+#define RECORDS_MAX 32
+
+/*
+ * Two processes: A made X, which both have mapped, and Y, which is its own; B made Z and has let go of it, A has
+ * imported it. M is a multicast object of both, with X and a block of B's own, W, bound to it.
+ */
+enum { A, B, MEMBERS };
+
+static struct stasis_member members[MEMBERS];
+static struct stasis_wire_record records[MEMBERS][RECORDS_MAX];
+static struct stasis_topology topology;
+static struct stasis_error err;
+
+static struct stasis_id id_of(char letter)
+{
+	struct stasis_id id;
+
+	memset(id.bytes, letter, sizeof(id.bytes));
+	return id;
+}
+
+static struct stasis_wire_record *add(int member, enum stasis_wire_record_type type)
+{
+	struct stasis_wire_record *record = &records[member][members[member].record_count++];
+
+	assert_true(members[member].record_count <= RECORDS_MAX);
+	memset(record, 0, sizeof(*record));
+	record->type = type;
+	return record;
+}
+
+static void allocation_add(int member, char object, char creator, uint32_t flags)
+{
+	struct stasis_wire_allocation *record = &add(member, STASIS_WIRE_ALLOCATION)->allocation;
+
+	record->object = id_of(object);
+	record->creator = id_of(creator);
+	record->device = id_of('g');
+	record->bytes = 2 * BLOCK;
+	record->role =
+		creator == (member == A ? 'A' : 'B') ? STASIS_WIRE_CREATOR : STASIS_WIRE_IMPORTER;
+	record->flags = flags;
+	record->location_type = 1;
+	/* Ordinals are each process's own. */
+	record->location_id = member;
+	record->handle_types = 1;
+}
+
+static void mapping_add(int member, char object, uint64_t index)
+{
+	struct stasis_wire_mapping *mapping = &add(member, STASIS_WIRE_MAPPING)->mapping;
+	struct stasis_wire_access *access;
+
+	mapping->object = id_of(object);
+	mapping->address = BASE + index * 2 * BLOCK;
+	mapping->bytes = 2 * BLOCK;
+	access = &add(member, STASIS_WIRE_ACCESS)->access;
+	access->address = mapping->address;
+	access->location_type = 1;
+	access->rights = 3;
+}
+
+static void multicast_add(int member, char bound)
+{
+	struct stasis_wire_multicast *multicast = &add(member, STASIS_WIRE_MULTICAST)->multicast;
+	struct stasis_wire_team_device *device;
+	struct stasis_wire_binding *binding;
+
+	multicast->object = id_of('M');
+	multicast->creator = id_of('A');
+	multicast->bytes = 2 * BLOCK;
+	multicast->device_count = 2;
+	multicast->handle_types = 1;
+	multicast->role = member == A ? STASIS_WIRE_CREATOR : STASIS_WIRE_IMPORTER;
+	device = &add(member, STASIS_WIRE_TEAM_DEVICE)->team_device;
+	device->object = id_of('M');
+	device->device = id_of(member == A ? 'g' : 'h');
+	binding = &add(member, STASIS_WIRE_BINDING)->binding;
+	binding->object = id_of('M');
+	binding->member = id_of(bound);
+	binding->bytes = 2 * BLOCK;
+	binding->kind = STASIS_WIRE_BIND_MEMORY;
+	binding->call_version = 1;
+}
+
+static void group_fill(void)
+{
+	memset(members, 0, sizeof(members));
+	for (int i = 0; i < MEMBERS; i++) {
+		members[i].participant = id_of((char)('A' + i));
+		members[i].pid = 100 + i;
+		members[i].records = records[i];
+		(void)snprintf(members[i].build, sizeof(members[i].build), "b1");
+	}
+	allocation_add(A, 'X', 'A', STASIS_WIRE_IS_SHARED | STASIS_WIRE_HAS_CONTENT);
+	mapping_add(A, 'X', 0);
+	allocation_add(A, 'Y', 'A', 0);
+	mapping_add(A, 'Y', 1);
+	allocation_add(A, 'Z', 'B', STASIS_WIRE_IS_SHARED);
+	mapping_add(A, 'Z', 2);
+	multicast_add(A, 'X');
+	allocation_add(B, 'X', 'A', STASIS_WIRE_IS_SHARED);
+	mapping_add(B, 'X', 3);
+	allocation_add(B, 'W', 'B', STASIS_WIRE_IS_SHARED | STASIS_WIRE_HAS_CONTENT);
+	mapping_add(B, 'W', 4);
+	multicast_add(B, 'W');
+	add(B, STASIS_WIRE_HANDLE)->handle =
+		(struct stasis_wire_handle){.object = id_of('X'), .handle = 7, .count = 1};
+}
+
+static int begin(void **state)
+{
+	(void)state;
+	group_fill();
+	memset(&err, 0, sizeof(err));
+	return 0;
+}
+
+static int end(void **state)
+{
+	(void)state;
+	stasis_topology_free(&topology);
+	return 0;
+}
+
+static int build(struct stasis_topology *into)
+{
+	for (int i = 0; i < MEMBERS; i++) {
+		if (stasis_topology_add(into, &members[i], &err) != 0)
+			return -1;
+	}
+	return stasis_topology_check(into, &err);
+}
+
+static void refused(const char *process, const char *text)
+{
+	assert_refused(build(&topology), &err, STASIS_REFUSED, text);
+	assert_non_null(strstr(err.text, process));
+}
+
+/* The first record of that type and object in a member. */
+static struct stasis_wire_record *find(int member, enum stasis_wire_record_type type, char object)
+{
+	struct stasis_id id = id_of(object);
+
+	for (uint32_t i = 0; i < members[member].record_count; i++) {
+		struct stasis_wire_record *record = &records[member][i];
+
+		/* The object's id stands first in every record that has one. */
+		if (record->type == type &&
+		    (type == STASIS_WIRE_ACCESS || type == STASIS_WIRE_NOTE ||
+		     memcmp(&record->allocation, &id, sizeof(id)) == 0))
+			return record;
+	}
+	fail_msg("no record of type %d", (int)type);
+	return NULL;
+}
+
+static void drop(struct stasis_wire_record *record, int member)
+{
+	*record = records[member][--members[member].record_count];
+}
+
+/* ---- what it makes of a good group ---- */
+
+static void puts_together(void **state)
+{
+	const struct stasis_group_object *object;
+	struct stasis_id id;
+
+	(void)state;
+	assert_done(build(&topology), &err);
+	assert_int_equal(topology.object_count, 5);
+	id = id_of('X');
+	object = stasis_topology_find(&topology, &id);
+	assert_int_equal(object->holder_count, 2);
+	assert_int_equal(object->holders[object->owner_index].member->pid, 100);
+	assert_true(object->is_ours);
+	id = id_of('Y');
+	object = stasis_topology_find(&topology, &id);
+	assert_false(object->is_ours);
+	assert_int_equal(object->bytes, 2 * BLOCK);
+	/* Its creator has let go: who holds it hands it out. */
+	id = id_of('Z');
+	object = stasis_topology_find(&topology, &id);
+	assert_int_equal(object->holder_count, 1);
+	assert_int_equal(object->holders[object->owner_index].member->pid, 100);
+	assert_true(object->is_ours);
+	id = id_of('M');
+	assert_true(stasis_topology_find(&topology, &id)->is_multicast);
+	id = id_of('Q');
+	assert_null(stasis_topology_find(&topology, &id));
+}
+
+static void rotate(int member)
+{
+	struct stasis_wire_record first = records[member][0];
+	uint32_t count = members[member].record_count;
+
+	memmove(&records[member][0], &records[member][1], (count - 1) * sizeof(first));
+	records[member][count - 1] = first;
+}
+
+/* Every rotation of the records of both, with the members in either order. */
+static void order_does_not_matter(void **state)
+{
+	struct stasis_topology other = {.members = NULL};
+
+	(void)state;
+	assert_done(build(&topology), &err);
+	for (uint32_t i = 0; i < members[A].record_count; i++) {
+		for (uint32_t j = 0; j < members[B].record_count; j++) {
+			struct stasis_member swap = members[A];
+
+			rotate(B);
+			members[A] = members[B];
+			members[B] = swap;
+			assert_done(build(&other), &err);
+			assert_done(stasis_topology_compare(&topology, &other, &err), &err);
+			stasis_topology_free(&other);
+			members[B] = members[A];
+			members[A] = swap;
+		}
+		rotate(A);
+	}
+}
+
+/* ---- what it refuses ---- */
+
+static void refuses_members(void **state)
+{
+	(void)state;
+	members[B].pid = members[A].pid;
+	refused("process 100", "named twice");
+	stasis_topology_free(&topology);
+	begin(NULL);
+	members[B].participant = members[A].participant;
+	refused("process 101", "a copy of the other");
+	stasis_topology_free(&topology);
+	begin(NULL);
+	members[B].build[0] = 'c';
+	refused("process 101", "another build");
+	stasis_topology_free(&topology);
+	memset(&err, 0, sizeof(err));
+	assert_refused(stasis_topology_check(&topology, &err), &err, STASIS_REFUSED,
+		       "no process was named");
+}
+
+struct change {
+	const char *name;
+	void (*make)(void);
+	const char *process;
+	const char *text;
+};
+
+static void creator_missing(void)
+{
+	find(A, STASIS_WIRE_ALLOCATION, 'Z')->allocation.creator = id_of('C');
+}
+
+static void creators_differ(void)
+{
+	find(B, STASIS_WIRE_ALLOCATION, 'X')->allocation.creator = id_of('B');
+}
+
+static void role_wrong(void)
+{
+	find(B, STASIS_WIRE_ALLOCATION, 'X')->allocation.role = STASIS_WIRE_CREATOR;
+}
+
+static void size_differs(void)
+{
+	find(B, STASIS_WIRE_ALLOCATION, 'X')->allocation.bytes = 4 * BLOCK;
+}
+
+static void device_differs(void)
+{
+	find(B, STASIS_WIRE_ALLOCATION, 'X')->allocation.device = id_of('h');
+}
+
+static void size_zero(void)
+{
+	drop(find(A, STASIS_WIRE_MAPPING, 'Y'), A);
+	members[A].record_count = 0;
+	allocation_add(A, 'Y', 'A', 0);
+	find(A, STASIS_WIRE_ALLOCATION, 'Y')->allocation.bytes = 0;
+	members[B].record_count = 0;
+}
+
+static void object_twice(void)
+{
+	allocation_add(A, 'X', 'A', 0);
+}
+
+static void mapping_unknown(void)
+{
+	find(A, STASIS_WIRE_MAPPING, 'Y')->mapping.object = id_of('Q');
+}
+
+static void mapping_beyond(void)
+{
+	find(A, STASIS_WIRE_MAPPING, 'Y')->mapping.offset = BLOCK;
+}
+
+static void mapping_wraps(void)
+{
+	find(A, STASIS_WIRE_MAPPING, 'Y')->mapping.offset = UINT64_MAX - BLOCK;
+}
+
+static void mapping_unaligned(void)
+{
+	find(A, STASIS_WIRE_MAPPING, 'Y')->mapping.address += 8;
+}
+
+static void mappings_overlap(void)
+{
+	struct stasis_wire_record *mapping = find(A, STASIS_WIRE_MAPPING, 'Y');
+
+	/* Its right stands behind it. */
+	mapping[1].access.address -= BLOCK;
+	mapping->mapping.address -= BLOCK;
+}
+
+static void access_of_nothing(void)
+{
+	find(A, STASIS_WIRE_ACCESS, 'X')->access.address = BASE + 100 * BLOCK;
+}
+
+static void handle_of_nothing(void)
+{
+	find(B, STASIS_WIRE_HANDLE, 'X')->handle.object = id_of('Q');
+}
+
+static void note_add(uint32_t kind, const char *text)
+{
+	struct stasis_wire_note *note = &add(B, STASIS_WIRE_NOTE)->note;
+
+	note->kind = kind;
+	note->count = 2;
+	(void)snprintf(note->text, sizeof(note->text), "%s", text);
+}
+
+static void foreign_import(void)
+{
+	note_add(STASIS_WIRE_NOTE_FOREIGN_IMPORT, "x");
+}
+
+static void unsupported(void)
+{
+	note_add(STASIS_WIRE_NOTE_UNSUPPORTED, "what it uses cannot be captured");
+}
+
+static void team_incomplete(void)
+{
+	drop(find(B, STASIS_WIRE_TEAM_DEVICE, 'M'), B);
+	drop(find(B, STASIS_WIRE_BINDING, 'M'), B);
+}
+
+static void nothing_bound(void)
+{
+	drop(find(B, STASIS_WIRE_BINDING, 'M'), B);
+}
+
+static void binding_elsewhere(void)
+{
+	find(B, STASIS_WIRE_BINDING, 'M')->binding.ordinal = 5;
+}
+
+static void binding_beyond(void)
+{
+	find(B, STASIS_WIRE_BINDING, 'M')->binding.member_offset = BLOCK;
+}
+
+static void binding_unknown(void)
+{
+	find(B, STASIS_WIRE_BINDING, 'M')->binding.member = id_of('Q');
+}
+
+static void bindings_overlap(void)
+{
+	struct stasis_wire_binding *binding = &find(B, STASIS_WIRE_BINDING, 'M')->binding;
+	struct stasis_wire_binding *second = &add(B, STASIS_WIRE_BINDING)->binding;
+
+	*second = *binding;
+	second->offset = BLOCK;
+}
+
+static void team_differs(void)
+{
+	find(B, STASIS_WIRE_MULTICAST, 'M')->multicast.device_count = 3;
+}
+
+static void team_of_none(void)
+{
+	find(A, STASIS_WIRE_MULTICAST, 'M')->multicast.flags = 1;
+	find(B, STASIS_WIRE_MULTICAST, 'M')->multicast.flags = 1;
+}
+
+static void kinds_differ(void)
+{
+	find(B, STASIS_WIRE_ALLOCATION, 'X')->type = STASIS_WIRE_MULTICAST;
+	for (uint32_t i = members[B].record_count; i > 0; i--) {
+		if (records[B][i - 1].type == STASIS_WIRE_MULTICAST &&
+		    records[B][i - 1].multicast.object.bytes[0] == 'X')
+			records[B][i - 1].multicast =
+				(struct stasis_wire_multicast){.object = id_of('X'),
+							       .creator = id_of('A'),
+							       .bytes = 2 * BLOCK,
+							       .device_count = 1,
+							       .handle_types = 1,
+							       .role = STASIS_WIRE_IMPORTER};
+	}
+}
+
+static const struct change changes[] = {
+	{"creator_missing", creator_missing, "process 100: object 5a5a", "not among those named"},
+	{"creators_differ", creators_differ, "process 101: object 5858", "different creators"},
+	{"role_wrong", role_wrong, "process 101: object 5858", "another is named as its creator"},
+	{"size_differs", size_differs, "process 101: object 5858", "others here than"},
+	{"device_differs", device_differs, "process 101: object 5858", "others here than"},
+	{"size_zero", size_zero, "process 100: object 5959", "0 bytes"},
+	{"object_twice", object_twice, "process 100: object 5858", "told of twice"},
+	{"mapping_unknown", mapping_unknown, "process 100: object 5151", "nothing is known"},
+	{"mapping_beyond", mapping_beyond, "process 100: object 5959", "goes beyond"},
+	{"mapping_wraps", mapping_wraps, "process 100: object 5959", "goes beyond"},
+	{"mapping_unaligned", mapping_unaligned, "process 100: object 5959", "with a page"},
+	{"mappings_overlap", mappings_overlap, "process 100: object 5959", "overlaps another"},
+	{"access_of_nothing", access_of_nothing, "process 100", "nothing is mapped"},
+	{"handle_of_nothing", handle_of_nothing, "process 101: object 5151", "but a part"},
+	{"foreign_import", foreign_import, "process 101", "without the interposer"},
+	{"unsupported", unsupported, "process 101", "what it uses cannot be captured"},
+	{"team_incomplete", team_incomplete, "object 4d4d", "1 of 2 devices"},
+	{"nothing_bound", nothing_bound, "process 101: object 4d4d", "nothing is bound"},
+	{"binding_elsewhere", binding_elsewhere, "process 101: object 4d4d", "did not add"},
+	{"binding_beyond", binding_beyond, "process 101: object 4d4d", "goes beyond"},
+	{"binding_unknown", binding_unknown, "process 101: object 4d4d", "nothing is known"},
+	{"bindings_overlap", bindings_overlap, "process 101: object 4d4d", "overlap"},
+	{"team_differs", team_differs, "process 101: object 4d4d", "others here than"},
+	{"team_of_none", team_of_none, "object 4d4d", "cannot be captured"},
+	{"kinds_differ", kinds_differ, "process 101: object 5858", ""},
+};
+
+static void refuses_by_name(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		begin(NULL);
+		changes[i].make();
+		if (build(&topology) == 0)
+			fail_msg("%s was not refused", changes[i].name);
+		if (!strstr(err.text, changes[i].process) || !strstr(err.text, changes[i].text))
+			fail_msg("%s: %s", changes[i].name, err.text);
+		assert_int_equal(err.status, STASIS_REFUSED);
+		stasis_topology_free(&topology);
+	}
+}
+
+/* ---- comparing ---- */
+
+static void right_taken(void)
+{
+	find(B, STASIS_WIRE_ACCESS, 'X')->access.rights = 1;
+}
+
+static void mapping_moved(void)
+{
+	find(A, STASIS_WIRE_MAPPING, 'Y')->mapping.address = BASE + 40 * BLOCK;
+	for (uint32_t i = members[A].record_count; i > 0; i--) {
+		if (records[A][i - 1].type == STASIS_WIRE_ACCESS)
+			drop(&records[A][i - 1], A);
+	}
+}
+
+static void handle_gone(void)
+{
+	drop(find(B, STASIS_WIRE_HANDLE, 'X'), B);
+}
+
+static void handle_new(void)
+{
+	add(A, STASIS_WIRE_HANDLE)->handle =
+		(struct stasis_wire_handle){.object = id_of('X'), .handle = 9, .count = 1};
+}
+
+static void other_participant(void)
+{
+	members[A].record_count = 0;
+	members[B].record_count = 0;
+	members[B].participant = id_of('C');
+}
+
+static const struct change differences[] = {
+	{"right_taken", right_taken, "process 101", "the access right is not"},
+	{"mapping_moved", mapping_moved, "process 100", "is missing"},
+	{"handle_gone", handle_gone, "process 101: object 5858", "captured handle is missing"},
+	{"handle_new", handle_new, "process 100: object 5858", "handle that was not captured"},
+	{"other_participant", other_participant, "process 101", "was not captured with"},
+};
+
+static void names_differences(void **state)
+{
+	struct stasis_topology captured = {.members = NULL};
+
+	(void)state;
+	assert_done(build(&captured), &err);
+	for (size_t i = 0; i < sizeof(differences) / sizeof(differences[0]); i++) {
+		begin(NULL);
+		differences[i].make();
+		assert_done(build(&topology), &err);
+		if (i < 4 || differences[i].process)
+			assert_int_equal(stasis_topology_compare(&captured, &topology, &err), -1);
+		if (i < 4 && (!strstr(err.text, differences[i].process) ||
+			      !strstr(err.text, differences[i].text)))
+			fail_msg("%s: %s", differences[i].name, err.text);
+		stasis_topology_free(&topology);
+	}
+	begin(NULL);
+	assert_done(stasis_topology_add(&topology, &members[A], &err), &err);
+	assert_refused(stasis_topology_compare(&captured, &topology, &err), &err, STASIS_REFUSED,
+		       "2 processes were captured, and there are 1");
+	stasis_topology_free(&captured);
+}
+
+/* What a rebuild changes by right, and remarks. */
+static void overlooks_what_may_change(void **state)
+{
+	struct stasis_topology captured = {.members = NULL};
+
+	(void)state;
+	assert_done(build(&captured), &err);
+	find(A, STASIS_WIRE_ALLOCATION, 'X')->allocation.flags |= STASIS_WIRE_IS_REATTACHED;
+	note_add(STASIS_WIRE_NOTE_REMARK, "x");
+	note_add(STASIS_WIRE_NOTE_UNKNOWN_FUNCTION, "cuNew");
+	members[A].pid = 500;
+	assert_done(build(&topology), &err);
+	assert_done(stasis_topology_compare(&captured, &topology, &err), &err);
+	stasis_topology_free(&captured);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(puts_together),   TEST(order_does_not_matter), TEST(refuses_members),
+		TEST(refuses_by_name), TEST(names_differences),     TEST(overlooks_what_may_change),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
