@@ -374,7 +374,10 @@ static void nothing_bound(void)
 
 static void binding_elsewhere(void)
 {
-	find(B, STASIS_WIRE_BINDING, 'M')->binding.ordinal = 5;
+	struct stasis_wire_binding *second = &add(B, STASIS_WIRE_BINDING)->binding;
+
+	*second = find(B, STASIS_WIRE_BINDING, 'M')->binding;
+	second->ordinal = 5;
 }
 
 static void binding_beyond(void)
