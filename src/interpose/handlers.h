@@ -32,6 +32,17 @@ CUresult stasis_handle_cuMemUnmap(__typeof__(cuMemUnmap) *target, CUdeviceptr ad
 CUresult stasis_handle_cuMemSetAccess(__typeof__(cuMemSetAccess) *target, CUdeviceptr address,
 				      size_t bytes, const CUmemAccessDesc *access, size_t count);
 
+/* wrap_array.c */
+struct stasis_array_map;
+CUresult stasis_handle_cuMemMapArrayAsync(CUresult (*target)(struct stasis_array_map *,
+							     unsigned int, CUstream),
+					  struct stasis_array_map *list, unsigned int count,
+					  CUstream stream);
+CUresult stasis_handle_cuMemMapArrayAsync_ptsz(CUresult (*target)(struct stasis_array_map *,
+								  unsigned int, CUstream),
+					       struct stasis_array_map *list, unsigned int count,
+					       CUstream stream);
+
 /* share.c */
 CUresult
 stasis_handle_cuMemExportToShareableHandle(__typeof__(cuMemExportToShareableHandle) *target,

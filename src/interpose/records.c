@@ -178,6 +178,8 @@ static void objects_add(struct page *page) REQUIRES(stasis_registry.mutex)
 	}
 	note_add(page, STASIS_WIRE_NOTE_FOREIGN_IMPORT, foreign_count,
 		 "memory imported from a program without the interposer");
+	note_add(page, STASIS_WIRE_NOTE_UNSUPPORTED, stasis_registry.sparse_count,
+		 "memory that it has mapped into sparse arrays cannot be captured");
 	note_add(page, STASIS_WIRE_NOTE_UNSUPPORTED, stasis_registry.damage_count,
 		 "changes to memory that could not be recorded, for want of memory");
 }

@@ -244,6 +244,14 @@ void stasis_registry_damage(void)
 	stasis_registry_unlock();
 }
 
+void stasis_registry_note_sparse(void)
+{
+	stasis_registry_lock();
+	stasis_registry.sparse_count++;
+	stasis_registry.generation++;
+	stasis_registry_unlock();
+}
+
 bool stasis_object_is_ours(const struct stasis_object *object)
 {
 	if (object->kind != STASIS_OBJECT_ALLOCATION)

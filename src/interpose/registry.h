@@ -127,6 +127,7 @@ struct stasis_registry {
 	struct stasis_object *first, *last;
 	uint64_t generation;
 	uint64_t object_count;
+	uint64_t sparse_count; /* calls that mapped memory of ours into sparse arrays */
 	uint64_t damage_count; /* what could not be recorded: hinders a capture for good */
 };
 
@@ -197,6 +198,9 @@ void stasis_mappings_forget(void);
 
 /* Notes that something could not be recorded. Any thread. */
 void stasis_registry_damage(void);
+
+/* Notes that memory of ours was mapped into a sparse array. Any thread. */
+void stasis_registry_note_sparse(void);
 
 /* Whether we save and rebuild it, and not the driver. */
 bool stasis_object_is_ours(const struct stasis_object *object);

@@ -65,8 +65,8 @@
 	X(cuMemHostUnregister, GATED, W1) \
 	X(cuMemImportFromShareableHandle, HANDLED, W3) \
 	X(cuMemMap, HANDLED, W5) \
-	X(cuMemMapArrayAsync, GATED, W3) \
-	X(cuMemMapArrayAsync_ptsz, GATED, W3) \
+	X(cuMemMapArrayAsync, HANDLED, W3) \
+	X(cuMemMapArrayAsync_ptsz, HANDLED, W3) \
 	X(cuMemPoolCreate, GATED, W2) \
 	X(cuMemPoolDestroy, GATED, W1) \
 	X(cuMemPoolExportPointer, GATED, W2) \

@@ -234,12 +234,56 @@ static void churn_stays_flat(void **state)
 		assert_true(heap_bytes() <= before + 65536);
 }
 
+/* What the driver is given, of a list with one of ours, one of the driver's, and one to unmap. */
+static uint64_t array_seen[3];
+
+struct array_item {
+	uint8_t resource[56];
+	uint32_t operation;
+	uint32_t handle_type;
+	uint64_t handle;
+	uint8_t place[24];
+};
+
+static CUresult array_map(struct stasis_array_map *list, unsigned int count, CUstream stream)
+{
+	const struct array_item *items = (const struct array_item *)(const void *)list;
+
+	(void)stream;
+	for (unsigned int i = 0; i < count; i++)
+		array_seen[i] = items[i].handle;
+	return CUDA_SUCCESS;
+}
+
+static void sparse_arrays(void **state)
+{
+	CUmemGenericAllocationHandle handle = rig_create(BLOCK);
+	struct array_item list[3] = {{.operation = 1}, {.operation = 1}, {.operation = 2}};
+	struct stasis_array_map *given = (struct stasis_array_map *)(void *)list;
+
+	(void)state;
+	list[0].handle = handle;
+	list[1].handle = 5;
+	assert_int_equal(stasis_handle_cuMemMapArrayAsync(array_map, given, 3, NULL), CUDA_SUCCESS);
+	assert_int_equal(array_seen[0], fake.last_handle);
+	assert_int_equal(array_seen[1], 5);
+	assert_true(list[0].handle == handle);
+	assert_int_equal(stasis_registry.sparse_count, 1);
+	rig_release(handle);
+	assert_int_equal(stasis_handle_cuMemMapArrayAsync(array_map, given, 3, NULL),
+			 CUDA_ERROR_INVALID_VALUE);
+	list[0].handle = 6;
+	assert_int_equal(stasis_handle_cuMemMapArrayAsync(array_map, given, 3, NULL), CUDA_SUCCESS);
+	assert_int_equal(array_seen[0], 6);
+	assert_int_equal(stasis_registry.sparse_count, 1);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		TEST(handle_keeps_memory), TEST(handle_unknown),   TEST(create_what_is_asked),
 		TEST(create_fails),        TEST(unmap_several),    TEST(access_is_merged),
-		TEST(tree_against_model),  TEST(churn_stays_flat),
+		TEST(tree_against_model),  TEST(churn_stays_flat), TEST(sparse_arrays),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
