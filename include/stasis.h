@@ -162,6 +162,13 @@ enum stasis_status stasis_library_diagnose(struct stasis_library *library, const
 enum stasis_status stasis_library_process_status(struct stasis_library *library, int32_t pid);
 
 /*
+ * Reports what the interposers in running programs know of their memory, and whether the programs could be captured
+ * together ("capturable": "yes", or "no: " and the reason). Nothing of theirs is held or changed.
+ */
+enum stasis_status stasis_library_inspect_processes(struct stasis_library *library,
+						    const int32_t *pids, size_t count);
+
+/*
  * The calling process becomes a command (`arguments` ends with NULL) with the interposer in it, which makes
  * memory that its processes share survive. LD_PRELOAD is prepended to; all else stays byte for byte. The
  * command is looked at first: what the interposer cannot go into is refused. Returns only if it failed. The

@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 
-#include "base/number.h"
 #include "cli/command.h"
 
 struct status_options {
@@ -24,18 +23,6 @@ static const struct stasis_cli_syntax syntax = {
 	.operand_offset = offsetof(struct status_options, pid_text),
 };
 
-static int pid_parse(const char *text, int32_t *ret_pid, struct stasis_error *err)
-{
-	uint64_t value;
-
-	if (stasis_parse_u64("PID", text, &value, err) != 0)
-		return -1;
-	if (value > INT32_MAX)
-		return stasis_fail(err, STASIS_USAGE, "PID: '%s' is out of range", text);
-	*ret_pid = (int32_t)value;
-	return 0;
-}
-
 int stasis_cli_status(const char *summary, int argument_count, char **arguments)
 {
 	struct status_options options = {0};
@@ -50,7 +37,7 @@ int stasis_cli_status(const char *summary, int argument_count, char **arguments)
 		stasis_cli_help_print(&syntax, summary);
 		return STASIS_OK;
 	}
-	if (pid_parse(options.pid_text, &pid, &err) != 0)
+	if (stasis_cli_parse_pid(options.pid_text, &pid, &err) != 0)
 		return stasis_cli_refuse(argument_count, arguments, &err);
 	if (!stasis_cli_session_begin(&session, &options.common))
 		return STASIS_REFUSED;

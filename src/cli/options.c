@@ -119,6 +119,18 @@ static int option_take(const struct stasis_cli_syntax *syntax, char **arguments,
 	return option->parse(option, value, options + option->offset, err);
 }
 
+int stasis_cli_parse_pid(const char *text, int32_t *ret_pid, struct stasis_error *err)
+{
+	uint64_t value;
+
+	if (stasis_parse_u64("PID", text, &value, err) != 0)
+		return -1;
+	if (value > INT32_MAX)
+		return stasis_fail(err, STASIS_USAGE, "PID: '%s' is out of range", text);
+	*ret_pid = (int32_t)value;
+	return 0;
+}
+
 static int operand_take(const struct stasis_cli_syntax *syntax, const char *argument, char *options,
 			struct stasis_error *err)
 {

@@ -49,6 +49,9 @@ stasis_cli_parser stasis_cli_parse_duration; /* uint64_t, in nanoseconds */
 stasis_cli_parser stasis_cli_parse_ordinal;  /* uint32_t */
 stasis_cli_parser stasis_cli_parse_choice;   /* int */
 
+/* An operand that is a process. */
+NODISCARD int stasis_cli_parse_pid(const char *text, int32_t *ret_pid, struct stasis_error *err);
+
 struct stasis_cli_syntax {
 	const char *name;    /* of the command */
 	const char *operand; /* "IMAGE"; NULL: it takes none */

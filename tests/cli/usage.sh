@@ -52,7 +52,7 @@ refused "--bytes" roundtrip --artifact-dir x --store native --bytes 0
 
 for command in inspect verify gc status; do
 	refused "is missing" "$command"
-	refused "one too many" "$command" 1 2
+	refused "one too many" "$command" a b
 	refused "unknown option" "$command" --frobnicate 1
 	refused "is empty" "$command" ""
 done
