@@ -81,10 +81,11 @@ static int processes_inspect(const char *summary, int argument_count, char **arg
 	int option_count = 0;
 	size_t count = 0;
 
-	if (!pids || !option_arguments)
+	if (!pids || !option_arguments) {
 		(void)stasis_fail(&err, STASIS_REFUSED, "out of memory");
-	if (stasis_error_is_set(&err) ||
-	    arguments_split(argument_count, arguments, pids, &count, option_arguments,
+		return stasis_cli_refuse(argument_count, arguments, &err);
+	}
+	if (arguments_split(argument_count, arguments, pids, &count, option_arguments,
 			    &option_count, &err) != 0 ||
 	    stasis_cli_parse(&process_syntax, option_count, option_arguments, sizeof(options),
 			     &options, &err) != 0)
