@@ -132,19 +132,6 @@ const struct stasis_wire_record *stasis_member_find(const struct stasis_member *
 	return record_find(member, &key);
 }
 
-const struct stasis_wire_record *stasis_member_mapping(const struct stasis_member *member,
-						       uint64_t address)
-{
-	/* Sorted by object first, and there are few calls: one pass. */
-	for (uint32_t i = 0; i < member->record_count; i++) {
-		const struct stasis_wire_record *record = &member->records[i];
-
-		if (record->type == STASIS_WIRE_MAPPING && record->mapping.address == address)
-			return record;
-	}
-	return NULL;
-}
-
 /* ---- members ---- */
 
 static int member_refuse_twin(const struct stasis_topology *topology,

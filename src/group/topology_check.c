@@ -9,6 +9,11 @@
 /* The smallest page that the driver maps. */
 #define ALIGNMENT UINT64_C(4096)
 
+/* Of cuda.h: a handle type, and types of locations. */
+#define POSIX_DESCRIPTOR 1u
+#define LOCATION_DEVICE 1u
+#define LOCATION_HOST_NUMA 3u
+
 /* ---- one member ---- */
 
 static int note_check(const struct stasis_member *member, const struct stasis_wire_note *note,
@@ -75,13 +80,6 @@ static int reference_check(const struct stasis_member *member,
 		return note_check(member, &record->note, err);
 	case STASIS_WIRE_MAPPING:
 		return mapping_check(member, &record->mapping, err);
-	case STASIS_WIRE_ACCESS:
-		if (!stasis_member_mapping(member, record->access.address))
-			return stasis_topology_refuse(err, member, NULL,
-						      "rights are told of 0x%" PRIx64
-						      ", where nothing is mapped",
-						      record->access.address);
-		return 0;
 	case STASIS_WIRE_HANDLE:
 	case STASIS_WIRE_TEAM_DEVICE:
 	case STASIS_WIRE_BINDING:
@@ -89,6 +87,7 @@ static int reference_check(const struct stasis_member *member,
 			return stasis_topology_refuse(err, member, object,
 						      "nothing is known of it but a part");
 		return 0;
+	case STASIS_WIRE_ACCESS: /* see mappings_check() */
 	case STASIS_WIRE_ALLOCATION:
 	case STASIS_WIRE_MULTICAST:
 		return 0;
@@ -105,7 +104,26 @@ static int address_compare(const void *a, const void *b)
 	return (x->address > y->address) - (x->address < y->address);
 }
 
-static int overlaps_check(const struct stasis_member *member, struct stasis_error *err)
+static int access_check(const struct stasis_member *member,
+			const struct stasis_wire_mapping *mappings, uint32_t count,
+			struct stasis_error *err)
+{
+	for (uint32_t i = 0; i < member->record_count; i++) {
+		const struct stasis_wire_record *record = &member->records[i];
+		struct stasis_wire_mapping key = {.address = record->access.address};
+
+		if (record->type == STASIS_WIRE_ACCESS &&
+		    !bsearch(&key, mappings, count, sizeof(key), address_compare))
+			return stasis_topology_refuse(err, member, NULL,
+						      "rights are told of 0x%" PRIx64
+						      ", where nothing is mapped",
+						      key.address);
+	}
+	return 0;
+}
+
+/* By address: that none overlaps another, and that rights are told of what is mapped. */
+static int mappings_check(const struct stasis_member *member, struct stasis_error *err)
 {
 	CLEANUP(free)
 	struct stasis_wire_mapping *mappings = calloc(member->record_count + 1, sizeof(*mappings));
@@ -125,7 +143,7 @@ static int overlaps_check(const struct stasis_member *member, struct stasis_erro
 						      " overlaps another",
 						      mappings[i].address);
 	}
-	return 0;
+	return access_check(member, mappings, count, err);
 }
 
 int stasis_topology_check_member(const struct stasis_member *member, struct stasis_error *err)
@@ -135,7 +153,7 @@ int stasis_topology_check_member(const struct stasis_member *member, struct stas
 		    reference_check(member, &member->records[i], err) != 0)
 			return -1;
 	}
-	return overlaps_check(member, err);
+	return mappings_check(member, err);
 }
 
 /* ---- one object ---- */
@@ -177,12 +195,32 @@ static int role_check(const struct stasis_group_object *object, const struct sta
 /* Ordinals are each process's own; devices are told apart by UUID. */
 static bool is_alike(const struct stasis_wire_allocation *a, const struct stasis_wire_allocation *b)
 {
-	bool is_on_device = a->location_type == 1; /* CU_MEM_LOCATION_TYPE_DEVICE */
+	bool is_on_device = a->location_type == LOCATION_DEVICE;
 
 	return a->bytes == b->bytes && a->location_type == b->location_type &&
 	       stasis_id_equal(&a->device, &b->device) && a->handle_types == b->handle_types &&
 	       a->compression == b->compression && a->gpu_direct_rdma == b->gpu_direct_rdma &&
 	       a->usage == b->usage && (is_on_device || a->location_id == b->location_id);
+}
+
+/* What we carry is exported by descriptor; memory that is not shared may have no handle type at all. */
+static int kind_check(const struct stasis_holder *holder, struct stasis_error *err)
+{
+	const struct stasis_wire_allocation *record = &holder->record->allocation;
+	bool is_shared = (record->flags & STASIS_WIRE_IS_SHARED) != 0;
+
+	if (is_shared && record->handle_types != POSIX_DESCRIPTOR)
+		return stasis_topology_refuse(
+			err, holder->member, &record->object,
+			"it is shared by handles of type %u; only descriptors "
+			"(1) can be carried",
+			record->handle_types);
+	if (record->location_type != LOCATION_DEVICE && record->location_type != LOCATION_HOST_NUMA)
+		return stasis_topology_refuse(err, holder->member, &record->object,
+					      "it lies in a place of type %u; only devices (1) and "
+					      "NUMA nodes (3) can be carried",
+					      record->location_type);
+	return 0;
 }
 
 static int holders_check(const struct stasis_group_object *object, struct stasis_error *err)
@@ -192,7 +230,8 @@ static int holders_check(const struct stasis_group_object *object, struct stasis
 	for (uint32_t i = 0; i < object->holder_count; i++) {
 		const struct stasis_holder *holder = &object->holders[i];
 
-		if (role_check(object, holder, err) != 0)
+		if (role_check(object, holder, err) != 0 ||
+		    (!object->is_multicast && kind_check(holder, err) != 0))
 			return -1;
 		if (!object->is_multicast &&
 		    !is_alike(&first->allocation, &holder->record->allocation))

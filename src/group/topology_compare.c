@@ -77,6 +77,23 @@ static int members_compare(const struct stasis_member *captured,
 	}
 }
 
+static int participant_compare(const struct stasis_member *captured,
+			       const struct stasis_member *present, struct stasis_error *err)
+{
+	char id[STASIS_ID_TEXT_BYTES];
+
+	if (!stasis_id_equal(&captured->participant, &present->participant))
+		return stasis_topology_refuse(err, present, NULL,
+					      "the participant %s was not captured with the others",
+					      stasis_id_format(&present->participant, id));
+	if (strcmp(captured->build, present->build) != 0)
+		return stasis_topology_refuse(
+			err, present, NULL,
+			"its interposer is build %s, and %s when it was captured", present->build,
+			captured->build);
+	return 0;
+}
+
 int stasis_topology_compare(const struct stasis_topology *captured,
 			    const struct stasis_topology *present, struct stasis_error *err)
 {
@@ -85,14 +102,10 @@ int stasis_topology_compare(const struct stasis_topology *captured,
 				   "%u processes were captured, and there are %u",
 				   captured->member_count, present->member_count);
 	for (uint32_t i = 0; i < captured->member_count; i++) {
-		char id[STASIS_ID_TEXT_BYTES];
-
-		if (!stasis_id_equal(&captured->members[i].participant,
-				     &present->members[i].participant))
-			return stasis_topology_refuse(
-				err, &present->members[i], NULL,
-				"the participant %s was not captured with the others",
-				stasis_id_format(&present->members[i].participant, id));
+		if (participant_compare(&captured->members[i], &present->members[i], err) != 0)
+			return -1;
+	}
+	for (uint32_t i = 0; i < captured->member_count; i++) {
 		if (members_compare(&captured->members[i], &present->members[i], err) != 0)
 			return -1;
 	}

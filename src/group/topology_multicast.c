@@ -6,6 +6,9 @@
 
 #define POSIX_DESCRIPTOR 1u /* CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR */
 
+/* Drivers make the object as large as whole pages of the fabric, and programs bind up to there (driver 615). */
+#define FABRIC_PAGE_BYTES (UINT64_C(512) << 20)
+
 static int properties_check(const struct stasis_group_object *object,
 			    const struct stasis_holder *holder, struct stasis_error *err)
 {
@@ -79,6 +82,15 @@ static int member_check(const struct stasis_holder *holder,
 	return 0;
 }
 
+static uint64_t room_of(const struct stasis_wire_record *record)
+{
+	uint64_t bytes = record->multicast.bytes;
+
+	return bytes > UINT64_MAX - FABRIC_PAGE_BYTES
+		       ? bytes
+		       : (bytes + FABRIC_PAGE_BYTES - 1) / FABRIC_PAGE_BYTES * FABRIC_PAGE_BYTES;
+}
+
 /* Records of one object and device are neighbours, by offset. */
 static int binding_check(const struct stasis_holder *holder,
 			 const struct stasis_wire_record *record, struct stasis_error *err)
@@ -97,6 +109,12 @@ static int binding_check(const struct stasis_holder *holder,
 		return stasis_topology_refuse(err, holder->member, &binding->object,
 					      "two of its bindings on device %d overlap",
 					      binding->ordinal);
+	if (binding->offset > room_of(holder->record) - binding->bytes ||
+	    binding->bytes > room_of(holder->record))
+		return stasis_topology_refuse(err, holder->member, &binding->object,
+					      "a binding at %" PRIu64 " goes beyond its %" PRIu64
+					      " bytes",
+					      binding->offset, holder->record->multicast.bytes);
 	return member_check(holder, binding, err);
 }
 
@@ -123,6 +141,41 @@ static int holder_check(const struct stasis_group_object *object,
 	return 0;
 }
 
+static uint32_t devices_of_uuid(const struct stasis_group_object *object,
+				const struct stasis_id *uuid)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < object->holder_count; i++) {
+		const struct stasis_member *member = object->holders[i].member;
+
+		for (uint32_t j = 0; j < member->record_count; j++)
+			count += is_part(&member->records[j], STASIS_WIRE_TEAM_DEVICE,
+					 &object->id) &&
+				 stasis_id_equal(&member->records[j].team_device.device, uuid);
+	}
+	return count;
+}
+
+/* Ordinals are each process's own: the same device may have several. */
+static int twins_check(const struct stasis_group_object *object, struct stasis_error *err)
+{
+	for (uint32_t i = 0; i < object->holder_count; i++) {
+		const struct stasis_member *member = object->holders[i].member;
+
+		for (uint32_t j = 0; j < member->record_count; j++) {
+			const struct stasis_wire_record *record = &member->records[j];
+
+			if (is_part(record, STASIS_WIRE_TEAM_DEVICE, &object->id) &&
+			    devices_of_uuid(object, &record->team_device.device) > 1)
+				return stasis_topology_refuse(err, member, &object->id,
+							      "device %d is in its team twice",
+							      record->team_device.ordinal);
+		}
+	}
+	return 0;
+}
+
 int stasis_topology_check_multicast(const struct stasis_group_object *object,
 				    struct stasis_error *err)
 {
@@ -133,6 +186,8 @@ int stasis_topology_check_multicast(const struct stasis_group_object *object,
 		    holder_check(object, &object->holders[i], &device_count, err) != 0)
 			return -1;
 	}
+	if (twins_check(object, err) != 0)
+		return -1;
 	if (device_count != object->holders[0].record->multicast.device_count)
 		return stasis_topology_refuse(err, object->holders[0].member, &object->id,
 					      "its team is not complete: %u of %u devices were "

@@ -20,10 +20,6 @@ int stasis_record_compare(const void *a, const void *b);
 const struct stasis_wire_record *stasis_member_find(const struct stasis_member *member,
 						    const struct stasis_id *object);
 
-/* The member's mapping at exactly this address; NULL: none. */
-const struct stasis_wire_record *stasis_member_mapping(const struct stasis_member *member,
-						       uint64_t address);
-
 /* Of one member alone; of one object over all its holders; of multicast objects. */
 NODISCARD int stasis_topology_check_member(const struct stasis_member *member,
 					   struct stasis_error *err);
