@@ -19,7 +19,7 @@
 
 #define LONG_NS (60 * STASIS_NS_PER_S)
 
-void t_participant_main(int argument_count, char **arguments, const struct t_mode *modes)
+static void participant_main(int argument_count, char **arguments, const struct t_mode *modes)
 {
 	struct stasis_error error = STASIS_ERROR_INIT;
 	uint64_t fd = 0;
@@ -34,6 +34,19 @@ void t_participant_main(int argument_count, char **arguments, const struct t_mod
 		}
 	}
 	t_fail("no mode '%s'", arguments[2]);
+}
+
+void t_topics_main(int argument_count, char **arguments, const struct t_mode *modes,
+		   const struct t_topic *topics)
+{
+	participant_main(argument_count, arguments, modes);
+	for (; argument_count == 2 && topics->name; topics++) {
+		if (strcmp(topics->name, arguments[1]) == 0) {
+			topics->run();
+			exit(0);
+		}
+	}
+	t_fail("usage: %s TOPIC", arguments[0]);
 }
 
 void t_participant_exec(const char *mode, int fd)

@@ -20,11 +20,17 @@ struct t_mode {
 	void (*run)(int fd);
 };
 
+struct t_topic {
+	const char *name;
+	void (*run)(void);
+};
+
 /*
- * First in main: where the program was started as a participant, runs its mode and ends the process. The modes end
- * with a row of NULL.
+ * All of main: runs the topic that the program was called with, or, where it was started as a participant, its mode;
+ * and ends the process. Modes and topics end with a row of NULL.
  */
-void t_participant_main(int argument_count, char **arguments, const struct t_mode *modes);
+NORETURN void t_topics_main(int argument_count, char **arguments, const struct t_mode *modes,
+			    const struct t_topic *topics);
 
 /* Starts this program again as a participant of that mode. */
 struct t_child t_participant_start(const char *mode);

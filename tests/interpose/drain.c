@@ -402,10 +402,7 @@ static void host_function_that_waits(void)
 	finish();
 }
 
-static const struct {
-	const char *name;
-	void (*run)(void);
-} topics[] = {
+static const struct t_topic topics[] = {
 	{"threads_that_launch", threads_that_launch},
 	{"threads_that_capture", threads_that_capture},
 	{"threads_that_allocate", threads_that_allocate},
@@ -413,16 +410,10 @@ static const struct {
 	{"work_that_ends_late", work_that_ends_late},
 	{"thread_that_synchronizes", thread_that_synchronizes},
 	{"host_function_that_waits", host_function_that_waits},
+	{NULL, NULL},
 };
 
 int main(int argument_count, char **arguments)
 {
-	t_participant_main(argument_count, arguments, modes);
-	for (size_t i = 0; argument_count == 2 && i < ARRAY_COUNT(topics); i++) {
-		if (strcmp(topics[i].name, arguments[1]) == 0) {
-			topics[i].run();
-			return 0;
-		}
-	}
-	t_fail("usage: drain TOPIC");
+	t_topics_main(argument_count, arguments, modes, topics);
 }

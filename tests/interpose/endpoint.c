@@ -537,10 +537,7 @@ static void threads_block_signals(void)
 	finish(&child);
 }
 
-static const struct {
-	const char *name;
-	void (*run)(void);
-} topics[] = {
+static const struct t_topic topics[] = {
 	{"starts_with_init", starts_with_init},
 	{"init_by_address", init_by_address},
 	{"init_many_at_once", init_many_at_once},
@@ -557,16 +554,10 @@ static const struct {
 	{"starts_with_a_tracked_call", starts_with_a_tracked_call},
 	{"starts_in_a_constructor", starts_in_a_constructor},
 	{"threads_block_signals", threads_block_signals},
+	{NULL, NULL},
 };
 
 int main(int argument_count, char **arguments)
 {
-	t_participant_main(argument_count, arguments, modes);
-	for (size_t i = 0; argument_count == 2 && i < ARRAY_COUNT(topics); i++) {
-		if (strcmp(topics[i].name, arguments[1]) == 0) {
-			topics[i].run();
-			return 0;
-		}
-	}
-	t_fail("usage: endpoint TOPIC");
+	t_topics_main(argument_count, arguments, modes, topics);
 }

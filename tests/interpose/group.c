@@ -517,10 +517,7 @@ static void no_thread_for_peers(void)
 	t_child_join(&child);
 }
 
-static const struct {
-	const char *name;
-	void (*run)(void);
-} topics[] = {
+static const struct t_topic topics[] = {
 	{"import_at_the_same_time", import_at_the_same_time},
 	{"apart_and_together", apart_and_together},
 	{"killed_at_each_phase", killed_at_each_phase},
@@ -529,16 +526,10 @@ static const struct {
 	{"no_thread_for_control", no_thread_for_control},
 	{"no_descriptor_for_control", no_descriptor_for_control},
 	{"no_thread_for_peers", no_thread_for_peers},
+	{NULL, NULL},
 };
 
 int main(int argument_count, char **arguments)
 {
-	t_participant_main(argument_count, arguments, modes);
-	for (size_t i = 0; argument_count == 2 && i < ARRAY_COUNT(topics); i++) {
-		if (strcmp(topics[i].name, arguments[1]) == 0) {
-			topics[i].run();
-			return 0;
-		}
-	}
-	t_fail("usage: group TOPIC");
+	t_topics_main(argument_count, arguments, modes, topics);
 }
