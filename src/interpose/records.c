@@ -156,9 +156,28 @@ static void note_add(struct page *page, uint32_t kind, uint64_t count, const cha
 	page_add(page, &record);
 }
 
+/*
+ * Host memory that the CPU may touch at any time: while it is given up its address would fault. Refused until
+ * other pages stand there meanwhile.
+ */
+static bool is_mapped_by_cpu(const struct stasis_object *object)
+{
+	if (object->prop.location.type != CU_MEM_LOCATION_TYPE_HOST_NUMA)
+		return false;
+	for (const struct stasis_mapping *mapping = object->mappings; mapping;
+	     mapping = mapping->next) {
+		for (uint32_t i = 0; i < mapping->access_count; i++) {
+			if (mapping->access[i].location.type != CU_MEM_LOCATION_TYPE_DEVICE)
+				return true;
+		}
+	}
+	return false;
+}
+
 static void objects_add(struct page *page) REQUIRES(stasis_registry.mutex)
 {
 	uint64_t foreign_count = 0;
+	uint64_t cpu_count = 0;
 
 	for (struct stasis_object *object = stasis_registry.first; object; object = object->next) {
 		if (object->kind == STASIS_OBJECT_FOREIGN) {
@@ -170,6 +189,7 @@ static void objects_add(struct page *page) REQUIRES(stasis_registry.mutex)
 			team_add(page, object);
 		} else {
 			allocation_add(page, object);
+			cpu_count += is_mapped_by_cpu(object);
 		}
 		handles_add(page, object);
 		for (struct stasis_mapping *mapping = object->mappings; mapping;
@@ -178,6 +198,8 @@ static void objects_add(struct page *page) REQUIRES(stasis_registry.mutex)
 	}
 	note_add(page, STASIS_WIRE_NOTE_FOREIGN_IMPORT, foreign_count,
 		 "memory imported from a program without the interposer");
+	note_add(page, STASIS_WIRE_NOTE_UNSUPPORTED, cpu_count,
+		 "host memory of a NUMA node that its CPU has mapped cannot be captured");
 	note_add(page, STASIS_WIRE_NOTE_UNSUPPORTED, stasis_registry.sparse_count,
 		 "memory that it has mapped into sparse arrays cannot be captured");
 	note_add(page, STASIS_WIRE_NOTE_UNSUPPORTED, stasis_registry.damage_count,

@@ -134,6 +134,29 @@ static void import_foreign(void **state)
 	assert_int_equal(close(fd), 0);
 }
 
+/* It hinders a capture while the CPU may touch it. */
+static void numa_mapped_by_cpu(void **state)
+{
+	CUmemAllocationProp prop =
+		rig_prop_of(CU_MEM_LOCATION_TYPE_HOST_NUMA, CU_MEM_HANDLE_TYPE_NONE);
+	CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_HOST_NUMA},
+				  .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+	CUmemGenericAllocationHandle handle;
+
+	(void)state;
+	assert_int_equal(stasis_handle_cuMemCreate(fake_create, &handle, BLOCK, &prop, 0),
+			 CUDA_SUCCESS);
+	rig_map(BASE, BLOCK, handle);
+	rig_grant(BASE, BLOCK, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+	assert_int_equal(notes_of(STASIS_WIRE_NOTE_UNSUPPORTED), 0);
+	assert_int_equal(stasis_handle_cuMemSetAccess(fake_access, BASE, BLOCK, &access, 1),
+			 CUDA_SUCCESS);
+	assert_int_equal(notes_of(STASIS_WIRE_NOTE_UNSUPPORTED), 1);
+	rig_unmap(BASE, BLOCK);
+	assert_int_equal(notes_of(STASIS_WIRE_NOTE_UNSUPPORTED), 0);
+	rig_release(handle);
+}
+
 /* ---- phases ---- */
 
 static struct stasis_phase_page page;
@@ -283,10 +306,10 @@ static void records_in_pages(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		TEST(export_refuses),   TEST(import_own),     TEST(import_of_peer),
-		TEST(import_damaged),   TEST(import_foreign), TEST(phases_private),
-		TEST(phases_shared),    TEST(phases_fail),    TEST(phases_import),
-		TEST(records_in_pages),
+		TEST(export_refuses), TEST(import_own),       TEST(import_of_peer),
+		TEST(import_damaged), TEST(import_foreign),   TEST(numa_mapped_by_cpu),
+		TEST(phases_private), TEST(phases_shared),    TEST(phases_fail),
+		TEST(phases_import),  TEST(records_in_pages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
