@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/compiler.h"
@@ -13,6 +14,7 @@
 typedef CUresult init_function(unsigned int);
 
 static pthread_t thread;
+static bool is_running;
 static int result = -1;
 
 static int cuda_use(void)
@@ -33,14 +35,27 @@ static int thread_result = -1;
 
 __attribute__((constructor)) static void use(void)
 {
-	if (pthread_create(&thread, NULL, run, &thread_result) != 0)
-		return;
-	result = cuda_use();
+	is_running = pthread_create(&thread, NULL, run, &thread_result) == 0;
+	if (is_running)
+		result = cuda_use();
+}
+
+static void thread_end(void)
+{
+	if (is_running)
+		(void)pthread_join(thread, NULL);
+	is_running = false;
+}
+
+/* A program that does not ask leaves no thread behind. */
+__attribute__((destructor)) static void unloaded(void)
+{
+	thread_end();
 }
 
 PUBLIC int constructor_result(void);
 PUBLIC int constructor_result(void)
 {
-	(void)pthread_join(thread, NULL);
+	thread_end();
 	return result == 0 ? thread_result : result;
 }
