@@ -25,7 +25,7 @@ static struct {
 } self;
 
 /* The header of the object that this is linked into. NOLINTNEXTLINE(readability-identifier-naming) */
-extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
+extern const uint8_t __ehdr_start[] __attribute__((visibility("hidden")));
 
 static void forget(void)
 {
@@ -98,12 +98,12 @@ static bool build_read(const uint8_t *notes, size_t byte_count)
 
 static bool build_find(void)
 {
-	const uint8_t *base = (const uint8_t *)&__ehdr_start;
-	const ElfW(Phdr) *headers = (const void *)(base + __ehdr_start.e_phoff);
+	const ElfW(Ehdr) *header = (const void *)__ehdr_start;
+	const ElfW(Phdr) *segments = (const void *)(__ehdr_start + header->e_phoff);
 
-	for (size_t i = 0; i < __ehdr_start.e_phnum; i++) {
-		if (headers[i].p_type == PT_NOTE &&
-		    build_read(base + headers[i].p_vaddr, headers[i].p_memsz))
+	for (size_t i = 0; i < header->e_phnum; i++) {
+		if (segments[i].p_type == PT_NOTE &&
+		    build_read(__ehdr_start + segments[i].p_vaddr, segments[i].p_memsz))
 			return true;
 	}
 	return false;
