@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "interpose/fork.h"
 
 #define BLOCK_MARKS 127
@@ -201,14 +202,6 @@ void stasis_gate_wait(struct stasis_gate_mark *mark, uint32_t held_at)
 	errno = saved_errno;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 /* After it, a call that did not see the level has been marked, and marks can be read. */
 static bool threads_fence(void)
 {
@@ -257,7 +250,7 @@ static bool is_drained_before(uint64_t deadline_ns, struct stasis_gate_busy *ret
 		*ret_busy = calls_in_flight();
 		if (ret_busy->count == 0)
 			return true;
-		if (now_ns() >= deadline_ns)
+		if (stasis_deadline_passed(deadline_ns))
 			return false;
 		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
 		if (pause.tv_nsec < 1000000)
@@ -281,7 +274,8 @@ int stasis_gate_close(enum stasis_gate_level level, uint64_t timeout_ns,
 		level_set(before);
 		return ENOTSUP;
 	}
-	if (level == STASIS_GATE_CLOSED && !is_drained_before(now_ns() + timeout_ns, ret_busy)) {
+	if (level == STASIS_GATE_CLOSED &&
+	    !is_drained_before(stasis_deadline_after_ns(timeout_ns), ret_busy)) {
 		level_set(before);
 		return ETIMEDOUT;
 	}
