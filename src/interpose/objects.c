@@ -9,6 +9,9 @@ bool stasis_use_begin(uint64_t handle, struct stasis_use *ret_use)
 {
 	bool is_there = false;
 
+	*ret_use = (struct stasis_use){.driver_handle = handle};
+	if (!stasis_handle_is_virtual(handle))
+		return true;
 	stasis_registry_lock();
 	ret_use->handle = stasis_handle_find(handle);
 	if (ret_use->handle && ret_use->handle->object->has_driver_handle) {
@@ -27,6 +30,8 @@ void stasis_use_end(struct stasis_use *use)
 {
 	struct stasis_gone gone;
 
+	if (!use->object)
+		return;
 	stasis_registry_lock();
 	stasis_handle_unuse(use->handle);
 	stasis_object_unpin(use->object, &gone);

@@ -15,7 +15,8 @@
 
 /* An object that is kept while a call uses it. */
 struct stasis_use {
-	struct stasis_object *object;
+	struct stasis_object
+		*object; /* NULL: a handle of the driver's own, which is used as it is */
 	struct stasis_handle *handle;
 	CUmemGenericAllocationHandle driver_handle;
 };

@@ -7,30 +7,28 @@
 #include "interpose/handlers.h"
 #include "interpose/multicast.h"
 #include "interpose/objects.h"
-#include "interpose/registry.h"
 
-struct translation {
-	struct stasis_use use;
-	bool is_used;
-	CUmemGenericAllocationHandle driver_handle;
+/* A multicast object and a member of it. */
+struct pair {
+	struct stasis_use object;
+	struct stasis_use member;
 };
 
-static bool translate(uint64_t handle, struct translation *ret_translation)
+static bool pair_begin(CUmemGenericAllocationHandle handle,
+		       CUmemGenericAllocationHandle member_handle, struct pair *ret_pair)
 {
-	*ret_translation = (struct translation){.driver_handle = handle};
-	if (!stasis_handle_is_virtual(handle))
-		return true;
-	if (!stasis_use_begin(handle, &ret_translation->use))
+	if (!stasis_use_begin(handle, &ret_pair->object))
 		return false;
-	ret_translation->is_used = true;
-	ret_translation->driver_handle = ret_translation->use.driver_handle;
-	return true;
+	if (stasis_use_begin(member_handle, &ret_pair->member))
+		return true;
+	stasis_use_end(&ret_pair->object);
+	return false;
 }
 
-static void translation_end(struct translation *translation)
+static void pair_end(struct pair *pair)
 {
-	if (translation->is_used)
-		stasis_use_end(&translation->use);
+	stasis_use_end(&pair->member);
+	stasis_use_end(&pair->object);
 }
 
 CUresult stasis_handle_cuMulticastCreate(__typeof__(cuMulticastCreate) *target,
@@ -47,66 +45,64 @@ CUresult stasis_handle_cuMulticastCreate(__typeof__(cuMulticastCreate) *target,
 CUresult stasis_handle_cuMulticastAddDevice(__typeof__(cuMulticastAddDevice) *target,
 					    CUmemGenericAllocationHandle handle, CUdevice device)
 {
-	struct translation object;
+	struct stasis_use object;
 	CUresult result;
 
-	if (!translate(handle, &object))
+	if (!stasis_use_begin(handle, &object))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = target(object.driver_handle, device);
-	translation_end(&object);
+	stasis_use_end(&object);
 	return result;
 }
-
-/* A call on an object and a member; `call` uses object.driver_handle and member.driver_handle. */
-#define WITH_MEMBER(handle, member_handle, call)                                                   \
-	{                                                                                          \
-		struct translation object;                                                         \
-		struct translation member;                                                         \
-		CUresult result = CUDA_ERROR_INVALID_VALUE;                                        \
-                                                                                                   \
-		if (!translate(handle, &object))                                                   \
-			return result;                                                             \
-		if (translate(member_handle, &member)) {                                           \
-			result = call;                                                             \
-			translation_end(&member);                                                  \
-		}                                                                                  \
-		translation_end(&object);                                                          \
-		return result;                                                                     \
-	}
 
 CUresult stasis_handle_cuMulticastBindMem(__typeof__(cuMulticastBindMem) *target,
 					  CUmemGenericAllocationHandle handle, size_t offset,
 					  CUmemGenericAllocationHandle member_handle,
 					  size_t member_offset, size_t bytes,
 					  unsigned long long flags)
-	WITH_MEMBER(handle, member_handle,
-		    target(object.driver_handle, offset, member.driver_handle, member_offset, bytes,
-			   flags))
-
-	/* The driver's signature. NOLINTNEXTLINE(readability-function-size) */
-	CUresult stasis_handle_cuMulticastBindMem_v2(__typeof__(cuMulticastBindMem_v2) *target,
-						     CUmemGenericAllocationHandle handle,
-						     CUdevice device, size_t offset,
-						     CUmemGenericAllocationHandle member_handle,
-						     size_t member_offset, size_t bytes,
-						     unsigned long long flags)
-		WITH_MEMBER(handle, member_handle,
-			    target(object.driver_handle, device, offset, member.driver_handle,
-				   member_offset, bytes, flags))
-
-			CUresult
-	stasis_handle_cuMulticastBindAddr(__typeof__(cuMulticastBindAddr) *target,
-					  CUmemGenericAllocationHandle handle, size_t offset,
-					  CUdeviceptr address, size_t bytes,
-					  unsigned long long flags)
 {
-	struct translation object;
+	struct pair pair;
 	CUresult result;
 
-	if (!translate(handle, &object))
+	if (!pair_begin(handle, member_handle, &pair))
+		return CUDA_ERROR_INVALID_VALUE;
+	result = target(pair.object.driver_handle, offset, pair.member.driver_handle, member_offset,
+			bytes, flags);
+	pair_end(&pair);
+	return result;
+}
+
+/* The driver's signature. NOLINTNEXTLINE(readability-function-size) */
+CUresult stasis_handle_cuMulticastBindMem_v2(__typeof__(cuMulticastBindMem_v2) *target,
+					     CUmemGenericAllocationHandle handle, CUdevice device,
+					     size_t offset,
+					     CUmemGenericAllocationHandle member_handle,
+					     size_t member_offset, size_t bytes,
+					     unsigned long long flags)
+{
+	struct pair pair;
+	CUresult result;
+
+	if (!pair_begin(handle, member_handle, &pair))
+		return CUDA_ERROR_INVALID_VALUE;
+	result = target(pair.object.driver_handle, device, offset, pair.member.driver_handle,
+			member_offset, bytes, flags);
+	pair_end(&pair);
+	return result;
+}
+
+CUresult stasis_handle_cuMulticastBindAddr(__typeof__(cuMulticastBindAddr) *target,
+					   CUmemGenericAllocationHandle handle, size_t offset,
+					   CUdeviceptr address, size_t bytes,
+					   unsigned long long flags)
+{
+	struct stasis_use object;
+	CUresult result;
+
+	if (!stasis_use_begin(handle, &object))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = target(object.driver_handle, offset, address, bytes, flags);
-	translation_end(&object);
+	stasis_use_end(&object);
 	return result;
 }
 
@@ -115,13 +111,13 @@ CUresult stasis_handle_cuMulticastBindAddr_v2(__typeof__(cuMulticastBindAddr_v2)
 					      size_t offset, CUdeviceptr address, size_t bytes,
 					      unsigned long long flags)
 {
-	struct translation object;
+	struct stasis_use object;
 	CUresult result;
 
-	if (!translate(handle, &object))
+	if (!stasis_use_begin(handle, &object))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = target(object.driver_handle, device, offset, address, bytes, flags);
-	translation_end(&object);
+	stasis_use_end(&object);
 	return result;
 }
 
@@ -129,12 +125,12 @@ CUresult stasis_handle_cuMulticastUnbind(__typeof__(cuMulticastUnbind) *target,
 					 CUmemGenericAllocationHandle handle, CUdevice device,
 					 size_t offset, size_t bytes)
 {
-	struct translation object;
+	struct stasis_use object;
 	CUresult result;
 
-	if (!translate(handle, &object))
+	if (!stasis_use_begin(handle, &object))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = target(object.driver_handle, device, offset, bytes);
-	translation_end(&object);
+	stasis_use_end(&object);
 	return result;
 }

@@ -117,13 +117,11 @@ CUresult stasis_handle_cuMemGetAllocationPropertiesFromHandle(
 	struct stasis_use use;
 	CUresult result;
 
-	if (!stasis_handle_is_virtual(handle))
-		return target(ret_prop, handle);
 	if (!stasis_use_begin(handle, &use))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = target(ret_prop, use.driver_handle);
 	/* As it was asked for: what is made exportable for our sake does not show. */
-	if (result == CUDA_SUCCESS && use.object->kind == STASIS_OBJECT_ALLOCATION)
+	if (result == CUDA_SUCCESS && use.object && use.object->kind == STASIS_OBJECT_ALLOCATION)
 		ret_prop->requestedHandleTypes = use.object->prop.requestedHandleTypes;
 	stasis_use_end(&use);
 	return result;
