@@ -86,6 +86,9 @@ void stasis_mapping_add(struct stasis_mapping *mapping)
 	tree_split(*link, mapping, &mapping->left, &mapping->right);
 	*link = mapping;
 	mapping->next = mapping->object->mappings;
+	mapping->link = &mapping->object->mappings;
+	if (mapping->next)
+		mapping->next->link = &mapping->next;
 	mapping->object->mappings = mapping;
 	mapping->object->mapping_count++;
 	mapping->handle->mapping_count++;
@@ -95,14 +98,13 @@ void stasis_mapping_add(struct stasis_mapping *mapping)
 void stasis_mapping_remove(struct stasis_mapping *mapping)
 {
 	struct stasis_mapping **link = &root;
-	struct stasis_mapping **of_object = &mapping->object->mappings;
 
 	while (*link != mapping)
 		link = is_before(*link, mapping) ? &(*link)->right : &(*link)->left;
 	*link = tree_join(mapping->left, mapping->right);
-	while (*of_object != mapping)
-		of_object = &(*of_object)->next;
-	*of_object = mapping->next;
+	*mapping->link = mapping->next;
+	if (mapping->next)
+		mapping->next->link = mapping->link;
 	mapping->object->mapping_count--;
 	mapping->handle->mapping_count--;
 	stasis_registry.generation++;

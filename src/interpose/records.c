@@ -174,31 +174,75 @@ static bool is_mapped_by_cpu(const struct stasis_object *object)
 	return false;
 }
 
+/*
+ * What the first page of a generation found out, so that the later ones need not go through everything again: how
+ * much there is, and the object with which the next page begins.
+ */
+static struct {
+	uint64_t generation; /* of what follows; 0: nothing */
+	const struct stasis_object *object;
+	uint64_t before; /* records of the objects before it */
+	uint64_t total;  /* of all objects; the notes come behind them */
+	uint64_t foreign_count;
+	uint64_t cpu_count;
+} seen GUARDED_BY(stasis_registry.mutex);
+
+static void object_add(struct page *page, const struct stasis_object *object)
+{
+	if (object->kind == STASIS_OBJECT_FOREIGN)
+		return;
+	if (object->kind == STASIS_OBJECT_MULTICAST) {
+		multicast_add(page, object);
+		team_add(page, object);
+	} else {
+		allocation_add(page, object);
+	}
+	handles_add(page, object);
+	for (const struct stasis_mapping *mapping = object->mappings; mapping;
+	     mapping = mapping->next)
+		mapping_add(page, mapping);
+}
+
+/* Goes through everything, once a generation. */
+static void registry_look(void) REQUIRES(stasis_registry.mutex)
+{
+	struct page counted = {.records = NULL};
+
+	seen.foreign_count = 0;
+	seen.cpu_count = 0;
+	for (struct stasis_object *object = stasis_registry.first; object; object = object->next) {
+		seen.foreign_count += object->kind == STASIS_OBJECT_FOREIGN;
+		seen.cpu_count +=
+			object->kind == STASIS_OBJECT_ALLOCATION && is_mapped_by_cpu(object);
+		object_add(&counted, object);
+	}
+	seen.generation = stasis_registry.generation;
+	seen.total = counted.total;
+	seen.object = stasis_registry.first;
+	seen.before = 0;
+}
+
 static void objects_add(struct page *page) REQUIRES(stasis_registry.mutex)
 {
-	uint64_t foreign_count = 0;
-	uint64_t cpu_count = 0;
+	const struct stasis_object *object = stasis_registry.first;
 
-	for (struct stasis_object *object = stasis_registry.first; object; object = object->next) {
-		if (object->kind == STASIS_OBJECT_FOREIGN) {
-			foreign_count++;
-			continue;
-		}
-		if (object->kind == STASIS_OBJECT_MULTICAST) {
-			multicast_add(page, object);
-			team_add(page, object);
-		} else {
-			allocation_add(page, object);
-			cpu_count += is_mapped_by_cpu(object);
-		}
-		handles_add(page, object);
-		for (struct stasis_mapping *mapping = object->mappings; mapping;
-		     mapping = mapping->next)
-			mapping_add(page, mapping);
+	if (page->first >= seen.before) {
+		object = seen.object;
+		page->total = seen.before;
 	}
-	note_add(page, STASIS_WIRE_NOTE_FOREIGN_IMPORT, foreign_count,
+	for (; object && page->count < page->max; object = object->next) {
+		seen.object = object;
+		seen.before = page->total;
+		object_add(page, object);
+	}
+	page->total = seen.total;
+}
+
+static void notes_add(struct page *page) REQUIRES(stasis_registry.mutex)
+{
+	note_add(page, STASIS_WIRE_NOTE_FOREIGN_IMPORT, seen.foreign_count,
 		 "memory imported from a program without the interposer");
-	note_add(page, STASIS_WIRE_NOTE_UNSUPPORTED, cpu_count,
+	note_add(page, STASIS_WIRE_NOTE_UNSUPPORTED, seen.cpu_count,
 		 "host memory of a NUMA node that its CPU has mapped cannot be captured");
 	note_add(page, STASIS_WIRE_NOTE_UNSUPPORTED, stasis_registry.sparse_count,
 		 "memory that it has mapped into sparse arrays cannot be captured");
@@ -212,7 +256,10 @@ void stasis_phase_records(uint64_t first, uint32_t max, struct stasis_wire_recor
 	struct page page = {.records = ret_records, .first = first, .max = max};
 
 	stasis_registry_lock();
+	if (seen.generation != stasis_registry.generation)
+		registry_look();
 	objects_add(&page);
+	notes_add(&page);
 	ret_info->generation = stasis_registry.generation;
 	stasis_registry_unlock();
 	ret_info->total = page.total;

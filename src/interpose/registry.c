@@ -104,6 +104,7 @@ uint64_t stasis_object_add(struct stasis_object *object)
 	struct stasis_object **slot = object_slot(&object->id);
 
 	handle->object = object;
+	handle->link = &object->handles;
 	handle->count = 1;
 	object->handle_count = 1;
 	handle_index(handle);
@@ -143,6 +144,9 @@ uint64_t stasis_handle_add(struct stasis_object *object, struct stasis_handle *h
 	handle->object = object;
 	handle->count = 1;
 	handle->next = object->handles;
+	handle->link = &object->handles;
+	if (handle->next)
+		handle->next->link = &handle->next;
 	object->handles = handle;
 	object->handle_count++;
 	handle_index(handle);
@@ -166,6 +170,7 @@ static void object_take_out(struct stasis_object *object) REQUIRES(stasis_regist
 	else
 		stasis_registry.last = object->previous;
 	stasis_registry.object_count--;
+	stasis_registry.generation++;
 }
 
 /* ---- the end of handles and objects ---- */
@@ -173,14 +178,13 @@ static void object_take_out(struct stasis_object *object) REQUIRES(stasis_regist
 static void handle_take_out(struct stasis_handle *handle) REQUIRES(stasis_registry.mutex)
 {
 	struct stasis_handle **slot = handle_slot(handle->value);
-	struct stasis_handle **link = &handle->object->handles;
 
 	while (*slot != handle)
 		slot = &(*slot)->next_in_slot;
 	*slot = handle->next_in_slot;
-	while (*link != handle)
-		link = &(*link)->next;
-	*link = handle->next;
+	*handle->link = handle->next;
+	if (handle->next)
+		handle->next->link = handle->link;
 	free(handle);
 }
 
@@ -189,7 +193,6 @@ static void object_settle(struct stasis_object *object, struct stasis_gone *ret_
 	REQUIRES(stasis_registry.mutex)
 {
 	*ret_gone = (struct stasis_gone){.object = NULL};
-	stasis_registry.generation++;
 	if (object->handle_count > 0 || object->mapping_count > 0 || object->pin_count > 0 ||
 	    object->binding_member_count > 0)
 		return;
@@ -211,6 +214,7 @@ void stasis_handle_release(struct stasis_handle *handle, struct stasis_gone *ret
 
 	handle->count--;
 	object->handle_count--;
+	stasis_registry.generation++;
 	handle_settle(handle);
 	object_settle(object, ret_gone);
 }
@@ -236,20 +240,22 @@ void stasis_mapping_drop(struct stasis_mapping *mapping, struct stasis_gone *ret
 	object_settle(object, ret_gone);
 }
 
-void stasis_registry_damage(void)
+static void count_raise(uint64_t *count)
 {
 	stasis_registry_lock();
-	stasis_registry.damage_count++;
+	++*count;
 	stasis_registry.generation++;
 	stasis_registry_unlock();
 }
 
+void stasis_registry_damage(void)
+{
+	count_raise(&stasis_registry.damage_count);
+}
+
 void stasis_registry_note_sparse(void)
 {
-	stasis_registry_lock();
-	stasis_registry.sparse_count++;
-	stasis_registry.generation++;
-	stasis_registry_unlock();
+	count_raise(&stasis_registry.sparse_count);
 }
 
 bool stasis_object_is_ours(const struct stasis_object *object)

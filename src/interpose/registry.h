@@ -42,7 +42,8 @@ struct stasis_object;
 
 struct stasis_handle {
 	struct stasis_handle *next_in_slot;
-	struct stasis_handle *next; /* of the object */
+	struct stasis_handle *next;  /* of the object */
+	struct stasis_handle **link; /* what points here in that list */
 	struct stasis_object *object;
 	uint64_t value;
 	uint64_t count;         /* as the application holds it; 0: only mappings name it */
@@ -59,7 +60,8 @@ struct stasis_mapping {
 	struct stasis_mapping *left, *right;
 	uint32_t priority;
 
-	struct stasis_mapping *next; /* of the object */
+	struct stasis_mapping *next;  /* of the object */
+	struct stasis_mapping **link; /* what points here in that list */
 	struct stasis_object *object;
 	struct stasis_handle *handle;
 	uint64_t address;

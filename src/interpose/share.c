@@ -45,12 +45,10 @@ static bool is_exportable(const struct stasis_object *object)
 	       object->prop.requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 }
 
-static void mark_shared(struct stasis_object *object)
+static void mark_shared(struct stasis_object *object) REQUIRES(stasis_registry.mutex)
 {
-	stasis_registry_lock();
 	object->is_shared = true;
 	stasis_registry.generation++;
-	stasis_registry_unlock();
 }
 
 static CUresult export_ticket(struct stasis_object *object, int *ret_fd)
@@ -70,7 +68,9 @@ static CUresult export_ticket(struct stasis_object *object, int *ret_fd)
 	result = ticket_give(&ticket, ret_fd);
 	if (result != CUDA_SUCCESS)
 		return result;
+	stasis_registry_lock();
 	mark_shared(object);
+	stasis_registry_unlock();
 	/* A socket that cannot be had is tried for again with the next call, and INSPECT tells of it. */
 	is_reachable = stasis_peer_ensure(NULL) == 0;
 	(void)is_reachable;
@@ -294,7 +294,7 @@ int stasis_phase_fetch(const struct stasis_id *id, int *ret_fd, uint64_t *ret_by
 		object = NULL;
 	if (object) {
 		stasis_object_pin(object);
-		object->is_shared = true;
+		mark_shared(object);
 	}
 	stasis_registry_unlock();
 	if (!object)
