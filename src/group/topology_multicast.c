@@ -35,27 +35,20 @@ static bool is_part(const struct stasis_wire_record *record, enum stasis_wire_re
 	return record->type == type && stasis_id_equal(stasis_record_object(record), object);
 }
 
-static bool has_device(const struct stasis_holder *holder, const struct stasis_id *object,
-		       int32_t ordinal)
+static int32_t ordinal_of(const struct stasis_wire_record *record)
 {
-	for (uint32_t i = 0; i < holder->member->record_count; i++) {
-		const struct stasis_wire_record *record = &holder->member->records[i];
-
-		if (is_part(record, STASIS_WIRE_TEAM_DEVICE, object) &&
-		    record->team_device.ordinal == ordinal)
-			return true;
-	}
-	return false;
+	return record->type == STASIS_WIRE_BINDING ? record->binding.ordinal
+						   : record->team_device.ordinal;
 }
 
-static bool has_binding(const struct stasis_holder *holder, const struct stasis_id *object,
-			int32_t ordinal)
+/* Whether the process has added this device, or bound something there. */
+static bool has_part(const struct stasis_holder *holder, enum stasis_wire_record_type type,
+		     const struct stasis_id *object, int32_t ordinal)
 {
 	for (uint32_t i = 0; i < holder->member->record_count; i++) {
 		const struct stasis_wire_record *record = &holder->member->records[i];
 
-		if (is_part(record, STASIS_WIRE_BINDING, object) &&
-		    record->binding.ordinal == ordinal)
+		if (is_part(record, type, object) && ordinal_of(record) == ordinal)
 			return true;
 	}
 	return false;
@@ -97,7 +90,7 @@ static int binding_check(const struct stasis_holder *holder,
 {
 	const struct stasis_wire_binding *binding = &record->binding;
 
-	if (!has_device(holder, &binding->object, binding->ordinal))
+	if (!has_part(holder, STASIS_WIRE_TEAM_DEVICE, &binding->object, binding->ordinal))
 		return stasis_topology_refuse(err, holder->member, &binding->object,
 					      "a binding is on device %d, which this process did "
 					      "not add",
@@ -132,7 +125,8 @@ static int holder_check(const struct stasis_group_object *object,
 		if (!is_part(record, STASIS_WIRE_TEAM_DEVICE, &object->id))
 			continue;
 		++*device_count;
-		if (!has_binding(holder, &object->id, record->team_device.ordinal))
+		if (!has_part(holder, STASIS_WIRE_BINDING, &object->id,
+			      record->team_device.ordinal))
 			return stasis_topology_refuse(err, holder->member, &object->id,
 						      "device %d is in its team, and nothing is "
 						      "bound there yet",
