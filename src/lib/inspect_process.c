@@ -64,6 +64,19 @@ static void records_report(const struct stasis_lib_sink *sink, size_t index,
 			   const struct stasis_wire_record *records, uint32_t count)
 {
 	struct summary summary = {.created_count = 0};
+	const struct {
+		const char *member;
+		const uint64_t *value;
+	} numbers[] = {
+		{"created", &summary.created_count},
+		{"created_bytes", &summary.created_bytes},
+		{"imported", &summary.imported_count},
+		{"imported_bytes", &summary.imported_bytes},
+		{"shared", &summary.shared_count},
+		{"shared_bytes", &summary.shared_bytes},
+		{"mappings", &summary.mapping_count},
+		{"multicast_objects", &summary.multicast_count},
+	};
 
 	for (uint32_t i = 0; i < count; i++) {
 		if (records[i].type == STASIS_WIRE_ALLOCATION)
@@ -71,18 +84,9 @@ static void records_report(const struct stasis_lib_sink *sink, size_t index,
 		summary.mapping_count += records[i].type == STASIS_WIRE_MAPPING;
 		summary.multicast_count += records[i].type == STASIS_WIRE_MULTICAST;
 	}
-	stasis_lib_event_of(sink, "process", index, "created", "%" PRIu64, summary.created_count);
-	stasis_lib_event_of(sink, "process", index, "created_bytes", "%" PRIu64,
-			    summary.created_bytes);
-	stasis_lib_event_of(sink, "process", index, "imported", "%" PRIu64, summary.imported_count);
-	stasis_lib_event_of(sink, "process", index, "imported_bytes", "%" PRIu64,
-			    summary.imported_bytes);
-	stasis_lib_event_of(sink, "process", index, "shared", "%" PRIu64, summary.shared_count);
-	stasis_lib_event_of(sink, "process", index, "shared_bytes", "%" PRIu64,
-			    summary.shared_bytes);
-	stasis_lib_event_of(sink, "process", index, "mappings", "%" PRIu64, summary.mapping_count);
-	stasis_lib_event_of(sink, "process", index, "multicast_objects", "%" PRIu64,
-			    summary.multicast_count);
+	for (size_t i = 0; i < ARRAY_COUNT(numbers); i++)
+		stasis_lib_event_of(sink, "process", index, numbers[i].member, "%" PRIu64,
+				    *numbers[i].value);
 	for (uint32_t i = 0; i < count; i++) {
 		if (records[i].type == STASIS_WIRE_NOTE)
 			note_report(sink, index, &records[i].note);

@@ -51,8 +51,8 @@ static bool program_folder(char folder[STASIS_LIB_PATH_BYTES])
 	return true;
 }
 
-static bool place_find(const char *const *places, size_t count, int access_mode,
-		       char ret_path[STASIS_LIB_PATH_BYTES])
+static bool place_beside(const char *const *places, size_t count, int access_mode,
+			 char ret_path[STASIS_LIB_PATH_BYTES])
 {
 	char folder[STASIS_LIB_PATH_BYTES];
 	char path[PATH_MAX * 2];
@@ -70,14 +70,23 @@ static bool place_find(const char *const *places, size_t count, int access_mode,
 	return false;
 }
 
+/* Beside the running program, else where it was installed. */
+static bool place_find(const char *const *places, size_t count, const char *installed,
+		       int access_mode, char ret_path[STASIS_LIB_PATH_BYTES])
+{
+	if (place_beside(places, count, access_mode, ret_path))
+		return true;
+	if (access(installed, access_mode) != 0)
+		return false;
+	(void)snprintf(ret_path, STASIS_LIB_PATH_BYTES, "%s", installed);
+	return true;
+}
+
 int stasis_lib_workload_path(char ret_path[STASIS_LIB_PATH_BYTES], struct stasis_error *err)
 {
-	if (place_find(workload_places, ARRAY_COUNT(workload_places), X_OK, ret_path))
+	if (place_find(workload_places, ARRAY_COUNT(workload_places), STASIS_WORKLOAD_INSTALLED,
+		       X_OK, ret_path))
 		return 0;
-	if (access(STASIS_WORKLOAD_INSTALLED, X_OK) == 0) {
-		(void)snprintf(ret_path, STASIS_LIB_PATH_BYTES, "%s", STASIS_WORKLOAD_INSTALLED);
-		return 0;
-	}
 	return stasis_fail(err, STASIS_REFUSED,
 			   "the program 'stasis-workload' is neither beside this program nor at "
 			   "'%s'; build or install it",
@@ -86,12 +95,8 @@ int stasis_lib_workload_path(char ret_path[STASIS_LIB_PATH_BYTES], struct stasis
 
 bool stasis_lib_simulator_path(char ret_path[STASIS_LIB_PATH_BYTES])
 {
-	if (place_find(simulator_places, ARRAY_COUNT(simulator_places), R_OK, ret_path))
-		return true;
-	if (access(STASIS_SIMULATOR_INSTALLED, R_OK) != 0)
-		return false;
-	(void)snprintf(ret_path, STASIS_LIB_PATH_BYTES, "%s", STASIS_SIMULATOR_INSTALLED);
-	return true;
+	return place_find(simulator_places, ARRAY_COUNT(simulator_places),
+			  STASIS_SIMULATOR_INSTALLED, R_OK, ret_path);
 }
 
 int stasis_lib_interposer_path(char ret_path[STASIS_LIB_PATH_BYTES], struct stasis_error *err)
@@ -108,12 +113,9 @@ int stasis_lib_interposer_path(char ret_path[STASIS_LIB_PATH_BYTES], struct stas
 		(void)snprintf(ret_path, STASIS_LIB_PATH_BYTES, "%s", resolved);
 		return 0;
 	}
-	if (place_find(interposer_places, ARRAY_COUNT(interposer_places), R_OK, ret_path))
+	if (place_find(interposer_places, ARRAY_COUNT(interposer_places),
+		       STASIS_INTERPOSER_INSTALLED, R_OK, ret_path))
 		return 0;
-	if (access(STASIS_INTERPOSER_INSTALLED, R_OK) == 0) {
-		(void)snprintf(ret_path, STASIS_LIB_PATH_BYTES, "%s", STASIS_INTERPOSER_INSTALLED);
-		return 0;
-	}
 	return stasis_fail(err, STASIS_REFUSED,
 			   "'libstasis-interpose.so' is neither beside this program nor at '%s'; "
 			   "build or install it, or name it in STASIS_INTERPOSE",
@@ -122,7 +124,7 @@ int stasis_lib_interposer_path(char ret_path[STASIS_LIB_PATH_BYTES], struct stas
 
 bool stasis_lib_criu_path(char ret_path[STASIS_LIB_PATH_BYTES])
 {
-	return place_find(criu_places, ARRAY_COUNT(criu_places), X_OK, ret_path);
+	return place_beside(criu_places, ARRAY_COUNT(criu_places), X_OK, ret_path);
 }
 
 /* A machine with an NVIDIA GPU has one of these, a container that may use it too. */
