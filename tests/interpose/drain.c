@@ -41,16 +41,21 @@ static unsigned long sum(void)
 	return total;
 }
 
+/* What a thread works with: its memory, and a stream. */
+static CUdeviceptr thread_begin(CUstream *ret_stream)
+{
+	T_OK(cuCtxSetCurrent(context));
+	*ret_stream = t_stream(CU_STREAM_NON_BLOCKING);
+	return t_alloc(WORDS * 4);
+}
+
 /* Writes a value, reads it back, compares. */
 static void *launch(void *argument)
 {
 	atomic_ulong *count = argument;
-	CUdeviceptr address;
 	CUstream stream;
+	CUdeviceptr address = thread_begin(&stream);
 
-	T_OK(cuCtxSetCurrent(context));
-	address = t_alloc(WORDS * 4);
-	stream = t_stream(CU_STREAM_NON_BLOCKING);
 	for (uint32_t value = 1; !atomic_load(&is_over); value++) {
 		uint32_t seen = 0;
 
@@ -83,12 +88,9 @@ static void *allocate(void *argument)
 static void *capture(void *argument)
 {
 	atomic_ulong *count = argument;
-	CUdeviceptr address;
 	CUstream stream;
+	CUdeviceptr address = thread_begin(&stream);
 
-	T_OK(cuCtxSetCurrent(context));
-	address = t_alloc(WORDS * 4);
-	stream = t_stream(CU_STREAM_NON_BLOCKING);
 	for (uint32_t value = 1; !atomic_load(&is_over); value++) {
 		CUgraphExec exec = NULL;
 		CUgraph graph = NULL;

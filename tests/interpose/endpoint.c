@@ -210,15 +210,23 @@ static void finish(struct t_child *child)
 	t_child_join(child);
 }
 
-static void starts_with_init(void)
+/* No participant when it starts, one when it has initialised. */
+static struct t_child becomes_participant(const char *mode)
 {
-	struct t_child child = t_participant_start("plain");
+	struct t_child child = t_participant_start(mode);
 
 	t_hear(child.fd, 's');
 	T_TRUE(!t_participant_find(child.pid, NULL));
 	t_say(child.fd, 'i');
 	t_hear(child.fd, 'r');
 	T_TRUE(t_participant_find(child.pid, &control));
+	return child;
+}
+
+static void starts_with_init(void)
+{
+	struct t_child child = becomes_participant("plain");
+
 	T_EQ(control.pid, child.pid);
 	T_EQ(control.phase, 0);
 	T_EQ(strlen(control.build), 40);
@@ -227,13 +235,8 @@ static void starts_with_init(void)
 
 static void init_by_address(void)
 {
-	struct t_child child = t_participant_start("by_address");
+	struct t_child child = becomes_participant("by_address");
 
-	t_hear(child.fd, 's');
-	T_TRUE(!t_participant_find(child.pid, NULL));
-	t_say(child.fd, 'i');
-	t_hear(child.fd, 'r');
-	T_TRUE(t_participant_find(child.pid, NULL));
 	finish(&child);
 }
 
@@ -252,12 +255,7 @@ static void init_that_fails(void)
 	struct t_child child;
 
 	T_SYS(setenv("STASIS_SIM_FAULT", "cuInit:1=UNKNOWN", 1));
-	child = t_participant_start("failing");
-	t_hear(child.fd, 's');
-	T_TRUE(!t_participant_find(child.pid, NULL));
-	t_say(child.fd, 'i');
-	t_hear(child.fd, 'r');
-	T_TRUE(t_participant_find(child.pid, NULL));
+	child = becomes_participant("failing");
 	finish(&child);
 }
 

@@ -4,7 +4,7 @@
  * another incarnation; where it cannot be had, INSPECT can tell.
  */
 
-#include "unit.h"
+#include "socket_folder.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -26,7 +26,6 @@
 #define FETCHERS 4
 #define ROUNDS 50
 
-static char folder[32];
 static struct stasis_id object = {{7}};
 
 static uint64_t later(void)
@@ -351,23 +350,6 @@ static void a_forked_child_takes_nothing(void **state)
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
 	fetch_from_self();
-}
-
-static int folder_make(void **state)
-{
-	(void)state;
-	(void)snprintf(folder, sizeof(folder), "/tmp/stasis-peer-XXXXXX");
-	if (!mkdtemp(folder))
-		return -1;
-	return setenv("STASIS_RUNTIME_DIR", folder, 1);
-}
-
-static int folder_remove(void **state)
-{
-	struct stasis_error err = STASIS_ERROR_INIT;
-
-	(void)state;
-	return stasis_tree_remove(AT_FDCWD, folder, &err);
 }
 
 int main(void)

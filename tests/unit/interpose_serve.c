@@ -4,7 +4,7 @@
  * descriptors go where they belong.
  */
 
-#include "unit.h"
+#include "socket_folder.h"
 
 #include <dirent.h>
 #include <sys/mman.h>
@@ -427,25 +427,6 @@ static void pages_of_records(void **state)
 	assert_int_equal(ask(STASIS_WIRE_INSPECT), STASIS_WIRE_REPLY);
 	assert_int_equal(reply.inspect_page.count, 0);
 	assert_true(reply.inspect_page.generation > generation);
-}
-
-static char folder[32];
-
-static int folder_make(void **state)
-{
-	(void)state;
-	(void)snprintf(folder, sizeof(folder), "/tmp/stasis-serve-XXXXXX");
-	if (!mkdtemp(folder))
-		return -1;
-	return setenv("STASIS_RUNTIME_DIR", folder, 1);
-}
-
-static int folder_remove(void **state)
-{
-	struct stasis_error err = STASIS_ERROR_INIT;
-
-	(void)state;
-	return stasis_tree_remove(AT_FDCWD, folder, &err);
 }
 
 int main(void)

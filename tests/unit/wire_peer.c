@@ -4,7 +4,7 @@
  * listener outlives a shortage of descriptors.
  */
 
-#include "unit.h"
+#include "socket_folder.h"
 
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -25,24 +25,6 @@ static const struct stasis_id alice = {{0xa1}};
 static const struct stasis_id bob = {{0xb0}};
 static const struct stasis_id first = {{1}};
 static const struct stasis_id second = {{2}};
-/* Short, unlike TMPDIR. */
-static char folder[32];
-
-static int folder_make(void **state)
-{
-	(void)state;
-	(void)snprintf(folder, sizeof(folder), "/tmp/stasis-wire-XXXXXX");
-	return mkdtemp(folder) ? 0 : -1;
-}
-
-static int folder_remove(void **state)
-{
-	struct stasis_error err = STASIS_ERROR_INIT;
-
-	(void)state;
-	return stasis_tree_remove(AT_FDCWD, folder, &err);
-}
-
 static void listen_at(const struct stasis_id *participant, const struct stasis_id *incarnation,
 		      struct stasis_wire_listener *listener)
 {
