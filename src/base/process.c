@@ -94,6 +94,19 @@ bool stasis_process_status_kib(pid_t pid, const char *key, uint64_t *ret_kib)
 	return false;
 }
 
+void stasis_process_name(pid_t pid, char ret_name[STASIS_PROCESS_NAME_BYTES])
+{
+	ret_name[0] = '\0';
+	if (!proc_read(pid, "comm", ret_name, STASIS_PROCESS_NAME_BYTES))
+		ret_name[0] = '\0';
+	for (char *at = ret_name; *at; at++) {
+		if (*at == '\n')
+			*at = '\0';
+		else if ((unsigned char)*at < 0x20 || *at == 0x7f)
+			*at = '?';
+	}
+}
+
 bool stasis_process_start_ticks(pid_t pid, uint64_t *ret_start_ticks)
 {
 	struct stat_fields fields = {0};

@@ -43,6 +43,12 @@ bool stasis_process_is_alive(const struct stasis_process *process);
 /* The start time of whatever has this pid now. False: nothing has. */
 NODISCARD bool stasis_process_start_ticks(pid_t pid, uint64_t *ret_start_ticks);
 
+/* Room for the kernel's short name of a process (TASK_COMM_LEN), its end included. */
+#define STASIS_PROCESS_NAME_BYTES 16
+
+/* As /proc/PID/comm has it, control characters as '?'; "" where there is none. */
+void stasis_process_name(pid_t pid, char ret_name[STASIS_PROCESS_NAME_BYTES]);
+
 /* A number of kibibytes from /proc/PID/status by its key, such as "RssAnon:"; false: not there. */
 NODISCARD bool stasis_process_status_kib(pid_t pid, const char *key, uint64_t *ret_kib);
 

@@ -14,16 +14,19 @@ int stasis_topology_refuse(struct stasis_error *err, const struct stasis_member 
 			   const struct stasis_id *object, const char *format, ...)
 {
 	char text[512];
+	char name[STASIS_PROCESS_NAME_BYTES + 3] = "";
 	char id[STASIS_ID_TEXT_BYTES];
 	va_list arguments;
 
+	if (member->name[0] != '\0')
+		(void)snprintf(name, sizeof(name), " (%s)", member->name);
 	va_start(arguments, format);
 	(void)vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
 	if (object)
-		return stasis_fail(err, STASIS_REFUSED, "process %d: object %s: %s",
-				   (int)member->pid, stasis_id_format(object, id), text);
-	return stasis_fail(err, STASIS_REFUSED, "process %d: %s", (int)member->pid, text);
+		return stasis_fail(err, STASIS_REFUSED, "process %d%s: object %s: %s",
+				   (int)member->pid, name, stasis_id_format(object, id), text);
+	return stasis_fail(err, STASIS_REFUSED, "process %d%s: %s", (int)member->pid, name, text);
 }
 
 static int id_compare(const struct stasis_id *a, const struct stasis_id *b)

@@ -15,12 +15,15 @@
 #include "base/compiler.h"
 #include "base/error.h"
 #include "base/id.h"
+#include "base/process.h"
 #include "wire/message.h"
 #include "wire/record.h"
 
 struct stasis_member {
 	struct stasis_id participant;
-	pid_t pid; /* as the coordinator sees it */
+	pid_t pid;                            /* as the coordinator sees it */
+	uint64_t start_ticks;                 /* of the process; with its pid: which one it is */
+	char name[STASIS_PROCESS_NAME_BYTES]; /* for messages; may be empty */
 	char build[STASIS_WIRE_BUILD_TEXT_BYTES];
 	struct stasis_wire_record *records; /* sorted; see stasis_topology_check() */
 	uint32_t record_count;

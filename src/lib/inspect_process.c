@@ -117,6 +117,8 @@ static int process_report(const struct stasis_lib_sink *sink, size_t index, int3
 				       err) != 0)
 		return -1;
 	member.records = records;
+	member.start_ticks = participant.process.start_ticks;
+	stasis_process_name(pid, member.name);
 	member.participant = participant.greeting.participant;
 	memcpy(member.build, participant.greeting.build, sizeof(member.build));
 	stasis_lib_event_of(sink, "process", index, "participant", "%s",

@@ -43,7 +43,7 @@ done
 # one of them alone
 run_limited "$stasis" inspect "$importer"
 expect_status 0
-grep -q "^capturable=no: process $importer: object .* is not among those named" out || fail "expected the creator to be missed"
+grep -q "^capturable=no: process $importer (share_pair): object .* is not among those named" out || fail "expected the creator to be missed"
 
 # a process without the interposer, alone and beside them
 sleep 60 &

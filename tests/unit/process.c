@@ -38,18 +38,23 @@ static void living_process_is_held(void **state)
 {
 	CLEANUP(process) struct stasis_process process = STASIS_PROCESS_EMPTY;
 	struct stasis_error err = STASIS_ERROR_INIT;
+	char name[STASIS_PROCESS_NAME_BYTES];
 	uint64_t start_ticks = 0;
 	pid_t pid = child_start();
 
 	(void)state;
 	assert_done(stasis_process_open(pid, &process, &err), &err);
 	assert_int_equal(process.pid, pid);
+	stasis_process_name(getpid(), name);
+	assert_true(strlen(name) > 0 && !strchr(name, '\n'));
 	assert_true(stasis_process_start_ticks(pid, &start_ticks));
 	assert_true(start_ticks == process.start_ticks);
 	assert_true(stasis_process_is_alive(&process));
 	child_end(pid);
 	assert_false(stasis_process_is_alive(&process));
 	assert_false(stasis_process_start_ticks(pid, &start_ticks));
+	stasis_process_name(pid, name);
+	assert_string_equal(name, "");
 }
 
 static void numbers_that_are_no_process_are_refused(void **state)
