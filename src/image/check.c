@@ -20,7 +20,7 @@ static const struct stasis_image_view *view_find(const struct stasis_image_view 
 	return NULL;
 }
 
-/* Bytes that the extents of one GPU need together; false where they do not fit a number. */
+/* Bytes of one GPU that its extents need together; false where they do not fit a number. */
 static bool bytes_needed(const struct stasis_image_manifest *manifest, uint32_t gpu_index,
 			 uint64_t *ret_bytes)
 {
@@ -28,6 +28,7 @@ static bool bytes_needed(const struct stasis_image_manifest *manifest, uint32_t 
 
 	for (size_t i = 0; i < manifest->extent_count; i++) {
 		if (manifest->extents[i].gpu_index == gpu_index &&
+		    manifest->extents[i].store != STASIS_IMAGE_STORE_HOST &&
 		    !stasis_add_u64(sum, manifest->extents[i].logical_bytes, &sum))
 			return false;
 	}
@@ -61,6 +62,12 @@ int stasis_image_check_gpus(const struct stasis_image_manifest *manifest,
 	return 0;
 }
 
+/* What the driver asks for: private memory of the process. */
+static bool is_view_of(const struct stasis_image_extent *extent, uint32_t process_index)
+{
+	return extent->process_index == process_index && extent->store == STASIS_IMAGE_STORE_CUSTOM;
+}
+
 static int view_match(const struct stasis_image_manifest *manifest, uint32_t process_index,
 		      const struct stasis_image_view *view, size_t *ret_extent,
 		      struct stasis_error *err)
@@ -71,7 +78,7 @@ static int view_match(const struct stasis_image_manifest *manifest, uint32_t pro
 	for (size_t i = 0; i < manifest->extent_count; i++) {
 		const struct stasis_image_extent *extent = &manifest->extents[i];
 
-		if (extent->process_index != process_index ||
+		if (!is_view_of(extent, process_index) ||
 		    !stasis_id_equal(&manifest->gpus[extent->gpu_index].uuid, &view->gpu_uuid))
 			continue;
 		if (extent->logical_bytes != view->bytes)
@@ -101,7 +108,7 @@ int stasis_image_check_views(const struct stasis_image_manifest *manifest, uint3
 	if (!found)
 		return stasis_fail_errno(err, STASIS_REFUSED, "compare %zu views", view_count);
 	for (size_t i = 0; i < manifest->extent_count; i++)
-		extent_count += manifest->extents[i].process_index == process_index;
+		extent_count += is_view_of(&manifest->extents[i], process_index);
 	if (extent_count != view_count)
 		return stasis_fail(err, STASIS_BAD_IMAGE,
 				   "the driver wants %zu extents of process %u, the image has %zu",

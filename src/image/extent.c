@@ -65,9 +65,12 @@ static int plan_check(const struct stasis_image_writer *writer,
 				   "extent",
 				   writer->path, plan->process_index,
 				   stasis_uuid_format(&plan->gpu_uuid, uuid));
-	if (plan->store != STASIS_IMAGE_STORE_CUSTOM || manifest->store != plan->store)
+	if (plan->store == STASIS_IMAGE_STORE_NATIVE ||
+	    (plan->store == STASIS_IMAGE_STORE_CUSTOM && manifest->store != plan->store))
 		return stasis_fail(err, STASIS_REFUSED,
-				   "image '%s': only the custom store has extents", writer->path);
+				   "image '%s': an extent of private memory in an image of store "
+				   "'%s': only the custom store has them",
+				   writer->path, stasis_image_store_name(manifest->store));
 	if (plan->logical_bytes == 0 || plan->logical_bytes > STASIS_IMAGE_BYTES_MAX ||
 	    plan->chunk_bytes < STASIS_CHUNK_BYTES_MIN ||
 	    plan->chunk_bytes > STASIS_CHUNK_BYTES_MAX ||
@@ -81,11 +84,14 @@ static int plan_check(const struct stasis_image_writer *writer,
 				   (unsigned long long)plan->chunk_bytes, plan->stripe_count);
 	for (size_t i = 0; i < manifest->extent_count; i++) {
 		if (manifest->extents[i].process_index == plan->process_index &&
-		    manifest->extents[i].gpu_index == ret_extent->gpu_index)
+		    manifest->extents[i].gpu_index == ret_extent->gpu_index &&
+		    manifest->extents[i].store == plan->store)
 			return stasis_fail(err, STASIS_REFUSED,
-					   "image '%s': a second extent of process %u on GPU %s",
+					   "image '%s': a second extent of process %u on GPU %s "
+					   "and store '%s'",
 					   writer->path, plan->process_index,
-					   stasis_uuid_format(&plan->gpu_uuid, uuid));
+					   stasis_uuid_format(&plan->gpu_uuid, uuid),
+					   stasis_image_store_name(plan->store));
 	}
 	ret_extent->process_index = plan->process_index;
 	ret_extent->store = plan->store;

@@ -123,17 +123,20 @@ static int decode_digest(const struct decode *d)
 
 static int decode_store(const struct decode *d)
 {
-	static const enum stasis_image_store stores[] = {STASIS_IMAGE_STORE_CUSTOM,
-							 STASIS_IMAGE_STORE_NATIVE};
 	const char *text = json_string_value(d->value);
+	char known[64] = "one of";
+	size_t length = strlen(known);
 
-	for (size_t i = 0; text && i < ARRAY_COUNT(stores); i++) {
-		if (strcmp(text, stasis_image_store_name(stores[i])) == 0) {
-			*(enum stasis_image_store *)d->at = stores[i];
+	for (uint64_t i = d->field->min; i <= d->field->max; i++) {
+		const char *name = stasis_image_store_name((enum stasis_image_store)i);
+
+		if (text && strcmp(text, name) == 0) {
+			*(enum stasis_image_store *)d->at = (enum stasis_image_store)i;
 			return 0;
 		}
+		length += (size_t)snprintf(known + length, sizeof(known) - length, " '%s'", name);
 	}
-	return refuse(d, "'custom' or 'native'");
+	return refuse(d, known);
 }
 
 static int decode_other(const struct decode *d)
@@ -214,6 +217,7 @@ static const struct field_codec {
 	[STASIS_IMAGE_FIELD_DIGEST] = {decode_digest, encode_digest},
 	[STASIS_IMAGE_FIELD_STORE] = {decode_store, encode_store},
 	[STASIS_IMAGE_FIELD_OTHER] = {decode_other, encode_other},
+	[STASIS_IMAGE_FIELD_OPTIONAL] = {decode_other, encode_other},
 };
 
 static bool table_has(const struct stasis_image_field_table *table, const char *name)
@@ -225,15 +229,12 @@ static bool table_has(const struct stasis_image_field_table *table, const char *
 	return false;
 }
 
-/* All fields of the table were found, so there is an unknown one exactly where there are more. */
 static int unknown_refuse(const struct stasis_image_field_table *table, json_t *object,
 			  const char *where, struct stasis_error *err)
 {
 	const char *name;
 	json_t *value;
 
-	if (json_object_size(object) == table->count)
-		return 0;
 	json_object_foreach(object, name, value)
 	{
 		char shown[STASIS_IMAGE_TEXT_BYTES] = "";
@@ -250,6 +251,8 @@ static int unknown_refuse(const struct stasis_image_field_table *table, json_t *
 int stasis_image_fields_decode(const struct stasis_image_field_table *table, const json_t *object,
 			       const char *where, void *target, struct stasis_error *err)
 {
+	size_t found = 0;
+
 	if (!json_is_object(object))
 		return stasis_fail(err, STASIS_BAD_IMAGE, "%s: must be an object", where);
 	for (size_t i = 0; i < table->count; i++) {
@@ -262,12 +265,18 @@ int stasis_image_fields_decode(const struct stasis_image_field_table *table, con
 			.err = err,
 		};
 
+		if (!d.value && field->kind == STASIS_IMAGE_FIELD_OPTIONAL)
+			continue;
 		if (!d.value)
 			return stasis_fail(err, STASIS_BAD_IMAGE, "%s: field '%s' is missing",
 					   where, field->name);
 		if (codecs[field->kind].decode(&d) != 0)
 			return -1;
+		found++;
 	}
+	/* No key stands twice, so there is an unknown one exactly where there are more. */
+	if (json_object_size(object) == found)
+		return 0;
 	/* Iterating takes a non-const object but changes nothing. */
 	return unknown_refuse(table, (json_t *)(uintptr_t)object, where, err);
 }
@@ -280,6 +289,8 @@ json_t *stasis_image_fields_encode(const struct stasis_image_field_table *table,
 		const struct stasis_image_field *field = &table->fields[i];
 		const char *at = (const char *)source + field->offset;
 
+		if (field->kind == STASIS_IMAGE_FIELD_OPTIONAL)
+			continue;
 		/* json_object_set_new takes the value, also where it fails. */
 		if (json_object_set_new(object, field->name, codecs[field->kind].encode(at)) != 0) {
 			json_decref(object);

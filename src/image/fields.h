@@ -3,7 +3,7 @@
 
 /*
  * JSON objects with a fixed set of fields, described by a table that serves writing and reading alike:
- * every field must be there, no other may be, and each value is held to its bounds. Used by the manifest
+ * every field that is not optional must be there, no other may be, and each value is held to its bounds. Used by the manifest
  * and by the owner record of a partial. Any thread.
  */
 
@@ -25,8 +25,9 @@ enum stasis_image_field_kind {
 	STASIS_IMAGE_FIELD_ID,           /* struct stasis_id: 32 hexadecimal digits */
 	STASIS_IMAGE_FIELD_UUID,         /* struct stasis_id: "GPU-…" */
 	STASIS_IMAGE_FIELD_DIGEST,       /* struct stasis_digest: 32 hexadecimal digits */
-	STASIS_IMAGE_FIELD_STORE,        /* enum stasis_image_store */
+	STASIS_IMAGE_FIELD_STORE,        /* enum stasis_image_store: min to max */
 	STASIS_IMAGE_FIELD_OTHER,        /* must be there; the caller writes and reads it */
+	STASIS_IMAGE_FIELD_OPTIONAL,     /* may be there; the caller writes and reads it */
 };
 
 struct stasis_image_field {
@@ -50,7 +51,7 @@ NODISCARD int stasis_image_fields_decode(const struct stasis_image_field_table *
 					 const json_t *object, const char *where, void *target,
 					 struct stasis_error *err);
 
-/* A new object, its fields in the table's order; null stands for OTHER. NULL: no memory. */
+/* A new object, its fields in the table's order: null for OTHER, without OPTIONAL. NULL: no memory. */
 NODISCARD json_t *stasis_image_fields_encode(const struct stasis_image_field_table *table,
 					     const void *source);
 

@@ -10,7 +10,7 @@
  * here. No CUDA. One thread at a time an object. docs/format.md is the truth about the files.
  *
  *     capture   writer_open → gpu_add, process_add, option_set → extent_add → (bytes are moved)
- *               → seal → stage → (targets confirmed CHECKPOINTED) → phase_add → publish → close
+ *               → shared_set, where memory is shared → seal → stage → (targets confirmed CHECKPOINTED) → phase_add → publish → close
  *     restore   open → check_gpus → (digests) → check_views → (bytes are moved) → close
  *
  * The reader refuses with STASIS_BAD_IMAGE, the writer with STASIS_REFUSED: only its caller knows the state
@@ -114,8 +114,8 @@ void stasis_image_writer_reserve_take(struct stasis_image_writer *writer,
 
 struct stasis_image_extent_plan {
 	uint32_t process_index;
-	struct stasis_id gpu_uuid; /* of a GPU that was added */
-	enum stasis_image_store store;
+	struct stasis_id gpu_uuid;     /* of a GPU that was added */
+	enum stasis_image_store store; /* CUSTOM in an image of that store; SHARED or HOST in any */
 	uint64_t logical_bytes;
 	uint64_t
 		chunk_bytes; /* STASIS_CHUNK_BYTES_MIN to _MAX, a multiple of STASIS_STORED_ALIGNMENT */
@@ -145,6 +145,14 @@ NODISCARD int stasis_image_writer_extent_add(struct stasis_image_writer *writer,
 					     const struct stasis_image_extent_plan *plan,
 					     struct stasis_image_output **ret_output,
 					     struct stasis_error *err);
+
+/*
+ * Writes `text`, 1 to STASIS_IMAGE_SHARED_BYTES_MAX bytes, as shared.json, durably; again: in place of the earlier
+ * one. A failure is final, as one of seal. To be called before seal. An image with extents of store SHARED or HOST cannot be staged without. What the
+ * text says is the caller's to check.
+ */
+NODISCARD int stasis_image_writer_shared_set(struct stasis_image_writer *writer, const char *text,
+					     size_t bytes, struct stasis_error *err);
 
 /*
  * Checks the chunk arrays, sets the stripes' exact sizes, writes the sums and makes all of it durable.
@@ -200,6 +208,9 @@ static inline void cleanup_image(struct stasis_image **image)
 const struct stasis_image_manifest *stasis_image_manifest(const struct stasis_image *image);
 const char *stasis_image_path(const struct stasis_image *image);
 
+/* The text of shared.json with a NUL behind it, as long as the image is open; NULL: there is none. */
+const char *stasis_image_shared(const struct stasis_image *image, size_t *ret_bytes);
+
 /* An extent whose files have been checked; the descriptors are those that were checked. */
 struct stasis_image_input {
 	const struct stasis_image_extent *extent;
@@ -231,7 +242,7 @@ NODISCARD int stasis_image_check_gpus(const struct stasis_image_manifest *manife
 				      struct stasis_error *err);
 
 /*
- * The views of a process must be exactly its extents: as many, no GPU twice, the same UUIDs, the same
+ * The views of a process must be exactly its extents of store CUSTOM: as many, no GPU twice, the same UUIDs, the same
  * sizes. On success ret_extents[i] is the index of the extent that belongs to views[i].
  */
 NODISCARD int stasis_image_check_views(const struct stasis_image_manifest *manifest,

@@ -26,7 +26,7 @@ static const struct stasis_image_field manifest_fields[] = {
 	{"format",              STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
 	{"format_version",      STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
 	{"capture_id",          STASIS_IMAGE_FIELD_ID, AT(manifest, capture_id), 0, 0},
-	{"store",               STASIS_IMAGE_FIELD_STORE, AT(manifest, store), 0, 0},
+	{"store",               STASIS_IMAGE_FIELD_STORE, AT(manifest, store), STASIS_IMAGE_STORE_CUSTOM, STASIS_IMAGE_STORE_NATIVE},
 	{"tool_version",        STASIS_IMAGE_FIELD_TEXT, AT(manifest, tool_version), 1, TEXT_MAX},
 	{"interposer_build_id", STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
 	{"created",             STASIS_IMAGE_FIELD_TEXT, AT(manifest, created), 20, 20},
@@ -38,6 +38,7 @@ static const struct stasis_image_field manifest_fields[] = {
 	{"extents",             STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
 	{"options",             STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
 	{"phases",              STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
+	{"shared",              STASIS_IMAGE_FIELD_OPTIONAL, 0, 0, 0},
 };
 
 static const struct stasis_image_field gpu_fields[] = {
@@ -63,7 +64,7 @@ static const struct stasis_image_field extent_fields[] = {
 	{"name",             STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
 	{"process",          STASIS_IMAGE_FIELD_U32, AT(extent, process_index), 0, STASIS_IMAGE_PROCESSES_MAX - 1},
 	{"gpu",              STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
-	{"store",            STASIS_IMAGE_FIELD_STORE, AT(extent, store), 0, 0},
+	{"store",            STASIS_IMAGE_FIELD_STORE, AT(extent, store), STASIS_IMAGE_STORE_CUSTOM, STASIS_IMAGE_STORE_HOST},
 	{"logical_bytes",    STASIS_IMAGE_FIELD_U64, AT(extent, logical_bytes), 1, STASIS_IMAGE_BYTES_MAX},
 	{"stored_bytes",     STASIS_IMAGE_FIELD_U64, AT(extent, stored_bytes), 0, STASIS_IMAGE_BYTES_MAX},
 	{"chunk_bytes",      STASIS_IMAGE_FIELD_U64, AT(extent, chunk_bytes), STASIS_CHUNK_BYTES_MIN, STASIS_CHUNK_BYTES_MAX},
@@ -84,6 +85,11 @@ static const struct stasis_image_field phase_fields[] = {
 	{"duration_ns", STASIS_IMAGE_FIELD_U64, AT(phase, duration_ns), 0, JSON_MAX},
 	{"bytes",       STASIS_IMAGE_FIELD_U64, AT(phase, bytes), 0, JSON_MAX},
 };
+
+static const struct stasis_image_field shared_fields[] = {
+	{"bytes",  STASIS_IMAGE_FIELD_U64, AT(shared_file, bytes), 1, STASIS_IMAGE_SHARED_BYTES_MAX},
+	{"digest", STASIS_IMAGE_FIELD_DIGEST, AT(shared_file, digest), 0, 0},
+};
 /* clang-format on */
 
 const struct stasis_image_field_table stasis_image_manifest_table = TABLE(manifest_fields);
@@ -92,6 +98,7 @@ const struct stasis_image_field_table stasis_image_process_table = TABLE(process
 const struct stasis_image_field_table stasis_image_extent_table = TABLE(extent_fields);
 const struct stasis_image_field_table stasis_image_option_table = TABLE(option_fields);
 const struct stasis_image_field_table stasis_image_phase_table = TABLE(phase_fields);
+const struct stasis_image_field_table stasis_image_shared_table = TABLE(shared_fields);
 
 void stasis_image_manifest_fini(struct stasis_image_manifest *manifest)
 {
@@ -105,7 +112,14 @@ void stasis_image_manifest_fini(struct stasis_image_manifest *manifest)
 
 const char *stasis_image_store_name(enum stasis_image_store store)
 {
-	return store == STASIS_IMAGE_STORE_NATIVE ? "native" : "custom";
+	static const char *const names[] = {
+		[STASIS_IMAGE_STORE_CUSTOM] = "custom",
+		[STASIS_IMAGE_STORE_NATIVE] = "native",
+		[STASIS_IMAGE_STORE_SHARED] = "shared",
+		[STASIS_IMAGE_STORE_HOST] = "host",
+	};
+
+	return names[store];
 }
 
 const char *stasis_image_extent_stem(const struct stasis_image_extent *extent,
@@ -237,24 +251,39 @@ static int extent_pair_check(const struct stasis_image_manifest *manifest, size_
 	return 0;
 }
 
+/* Whether an extent of this store may be in the image. */
+static int extent_store_check(const struct stasis_image_manifest *manifest, size_t index,
+			      struct stasis_error *err)
+{
+	enum stasis_image_store store = manifest->extents[index].store;
+
+	if (store == STASIS_IMAGE_STORE_NATIVE)
+		return stasis_fail(err, STASIS_BAD_IMAGE,
+				   "manifest.json: extents[%zu]: field 'store' must be 'custom', "
+				   "'shared' or 'host'",
+				   index);
+	if (store == STASIS_IMAGE_STORE_CUSTOM && manifest->store != STASIS_IMAGE_STORE_CUSTOM)
+		return stasis_fail(err, STASIS_BAD_IMAGE,
+				   "manifest.json: extents[%zu]: the store of the image is '%s', "
+				   "which has no extents of private memory",
+				   index, stasis_image_store_name(manifest->store));
+	if (store != STASIS_IMAGE_STORE_CUSTOM && manifest->shared.bytes == 0)
+		return stasis_fail(err, STASIS_BAD_IMAGE,
+				   "manifest.json: extents[%zu]: its store is '%s', but field "
+				   "'shared' is missing: nothing says what the bytes belong to",
+				   index, stasis_image_store_name(store));
+	return 0;
+}
+
 int stasis_image_manifest_check(const struct stasis_image_manifest *manifest,
 				struct stasis_error *err)
 {
 	if (gpus_check(manifest, err) != 0 || processes_check(manifest, err) != 0 ||
 	    options_check(manifest, err) != 0)
 		return -1;
-	if (manifest->store == STASIS_IMAGE_STORE_NATIVE && manifest->extent_count != 0)
-		return stasis_fail(
-			err, STASIS_BAD_IMAGE,
-			"manifest.json: the store is 'native', which has no extents, but "
-			"there are %zu",
-			manifest->extent_count);
 	for (size_t i = 0; i < manifest->extent_count; i++) {
-		if (manifest->extents[i].store != STASIS_IMAGE_STORE_CUSTOM)
-			return stasis_fail(err, STASIS_BAD_IMAGE,
-					   "manifest.json: extents[%zu]: store must be 'custom'",
-					   i);
-		if (extent_sizes_check(&manifest->extents[i], i, err) != 0)
+		if (extent_store_check(manifest, i, err) != 0 ||
+		    extent_sizes_check(&manifest->extents[i], i, err) != 0)
 			return -1;
 		for (size_t k = 0; k < i; k++) {
 			if (extent_pair_check(manifest, k, i, err) != 0)

@@ -27,15 +27,21 @@
 #define STASIS_IMAGE_PHASES_MAX 256
 #define STASIS_IMAGE_CHUNKS_MAX (UINT64_C(1) << 24)
 #define STASIS_IMAGE_BYTES_MAX (UINT64_C(1) << 50)
+#define STASIS_IMAGE_SHARED_BYTES_MAX (UINT64_C(256) << 20)
 
 #define STASIS_IMAGE_TEXT_BYTES 128  /* names, versions, values */
 #define STASIS_IMAGE_PATH_BYTES 4096 /* an executable's path */
 #define STASIS_IMAGE_STEM_BYTES 48   /* "P0-D0-custom" */
 
-/* Who moved the private device bytes. Native: the driver, into the memory of the processes. */
+/*
+ * Who moved the private device bytes: an image is CUSTOM or NATIVE (the driver, into the memory of the
+ * processes). An extent is never NATIVE, and where it is SHARED or HOST it holds what processes share.
+ */
 enum stasis_image_store {
 	STASIS_IMAGE_STORE_CUSTOM,
 	STASIS_IMAGE_STORE_NATIVE,
+	STASIS_IMAGE_STORE_SHARED, /* device memory */
+	STASIS_IMAGE_STORE_HOST,   /* host memory of NUMA nodes; the GPU is the one that moved it */
 };
 
 /* A GPU that the processes saw. */
@@ -58,7 +64,7 @@ struct stasis_image_process {
 	struct stasis_id participant;
 };
 
-/* The device bytes of one process on one GPU. */
+/* The bytes of one process on one GPU in one store; of what is shared, those that the process saves. */
 struct stasis_image_extent {
 	struct stasis_id id;
 	uint32_t process_index;
@@ -84,6 +90,12 @@ struct stasis_image_phase {
 	uint64_t bytes;
 };
 
+/* The file shared.json. */
+struct stasis_image_shared_file {
+	uint64_t bytes; /* 0: there is none */
+	struct stasis_digest digest;
+};
+
 struct stasis_image_manifest {
 	struct stasis_id capture_id; /* random, of this capture */
 	enum stasis_image_store store;
@@ -102,6 +114,7 @@ struct stasis_image_manifest {
 	size_t option_count;
 	struct stasis_image_phase *phases;
 	size_t phase_count;
+	struct stasis_image_shared_file shared;
 };
 
 void stasis_image_manifest_fini(struct stasis_image_manifest *manifest);
@@ -119,7 +132,7 @@ NODISCARD int stasis_image_manifest_encode(const struct stasis_image_manifest *m
 /*
  * Reads a manifest whole or refuses it with STASIS_BAD_IMAGE: not JSON, a duplicate key, another version
  * (both named), a missing or unknown field, a value out of range, a name that is not the one expected,
- * two extents of one process and GPU, a digest that does not fit. The caller passes *ret_manifest to
+ * two extents of one process, GPU and store, a digest that does not fit. The caller passes *ret_manifest to
  * stasis_image_manifest_fini. Opens nothing.
  */
 NODISCARD int stasis_image_manifest_decode(const char *text, size_t bytes,
@@ -133,7 +146,7 @@ NODISCARD int stasis_image_manifest_decode(const char *text, size_t bytes,
 NODISCARD bool stasis_image_manifest_digest(const char *text, size_t bytes, size_t *ret_offset,
 					    struct stasis_digest *ret_digest);
 
-/* "custom", "native". */
+/* "custom", "native", "shared", "host". */
 const char *stasis_image_store_name(enum stasis_image_store store);
 
 /* The common part of an extent's file names, "P0-D0-custom"; returns `text`. */

@@ -295,6 +295,18 @@ static int extent_counts_check(const json_t *root, const struct stasis_image_man
 	return 0;
 }
 
+/* Where there is such a field, there is such a file. */
+static int shared_decode(const json_t *root, struct stasis_image_manifest *manifest,
+			 struct stasis_error *err)
+{
+	const json_t *shared = json_object_get(root, "shared");
+
+	if (!shared)
+		return 0;
+	return stasis_image_fields_decode(&stasis_image_shared_table, shared,
+					  "manifest.json: shared", &manifest->shared, err);
+}
+
 static int root_decode(const json_t *root, struct stasis_image_manifest *manifest,
 		       struct stasis_error *err)
 {
@@ -304,7 +316,8 @@ static int root_decode(const json_t *root, struct stasis_image_manifest *manifes
 		if (list_decode(&lists[i], root, manifest, err) != 0)
 			return -1;
 	}
-	if (extent_counts_check(root, manifest, err) != 0)
+	if (extent_counts_check(root, manifest, err) != 0 ||
+	    shared_decode(root, manifest, err) != 0)
 		return -1;
 	return stasis_image_manifest_check(manifest, err);
 }

@@ -90,6 +90,15 @@ static json_t *option_encode(const struct stasis_image_manifest *manifest, size_
 	return stasis_image_fields_encode(&stasis_image_option_table, &manifest->options[index]);
 }
 
+/* Leaves the field away where there is no such file. */
+static int shared_set(json_t *root, const struct stasis_image_manifest *manifest)
+{
+	if (manifest->shared.bytes == 0)
+		return 0;
+	return other_set(root, "shared",
+			 stasis_image_fields_encode(&stasis_image_shared_table, &manifest->shared));
+}
+
 static json_t *list_encode(const struct stasis_image_manifest *manifest, size_t count,
 			   json_t *(*encode)(const struct stasis_image_manifest *manifest,
 					     size_t index))
@@ -120,7 +129,8 @@ int stasis_image_manifest_to_json(const struct stasis_image_manifest *manifest, 
 	    other_set(root, "options",
 		      list_encode(manifest, manifest->option_count, option_encode)) != 0 ||
 	    other_set(root, "phases", list_encode(manifest, manifest->phase_count, phase_encode)) !=
-		    0)
+		    0 ||
+	    shared_set(root, manifest) != 0)
 		return stasis_fail_code(err, STASIS_REFUSED, ENOMEM, "build the manifest");
 	*ret_json = ptr_steal(&root);
 	return 0;

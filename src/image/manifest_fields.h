@@ -23,6 +23,7 @@ extern const struct stasis_image_field_table stasis_image_process_table;
 extern const struct stasis_image_field_table stasis_image_extent_table;
 extern const struct stasis_image_field_table stasis_image_option_table;
 extern const struct stasis_image_field_table stasis_image_phase_table;
+extern const struct stasis_image_field_table stasis_image_shared_table;
 
 /* The manifest as JSON with an empty digest. */
 NODISCARD int stasis_image_manifest_to_json(const struct stasis_image_manifest *manifest,

@@ -10,6 +10,7 @@
 
 #define STASIS_IMAGE_MANIFEST_NAME "manifest.json"
 #define STASIS_IMAGE_STAGED_NAME "manifest.partial.json" /* the temporary manifest */
+#define STASIS_IMAGE_SHARED_NAME "shared.json"
 #define STASIS_IMAGE_GPU_DIR_NAME "gpu"
 #define STASIS_IMAGE_FILE_NAME_BYTES 64
 

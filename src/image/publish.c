@@ -146,7 +146,8 @@ int stasis_image_writer_seal(struct stasis_image_writer *writer, struct stasis_e
 	struct stasis_error why = STASIS_ERROR_INIT;
 
 	if (writer->is_failed || writer->is_sealed)
-		return stasis_fail(err, STASIS_INTERNAL, "image '%s' is sealed a second time",
+		return stasis_fail(err, STASIS_INTERNAL,
+				   "image '%s' is sealed a second time, or after a failure",
 				   writer->path);
 	if (extents_seal(writer, &why) != 0) {
 		writer->is_failed = true;
@@ -158,6 +159,35 @@ int stasis_image_writer_seal(struct stasis_image_writer *writer, struct stasis_e
 		return -1;
 	}
 	writer->is_sealed = true;
+	return 0;
+}
+
+int stasis_image_writer_shared_set(struct stasis_image_writer *writer, const char *text,
+				   size_t bytes, struct stasis_error *err)
+{
+	int code = stasis_fault_point("image_shared_write");
+
+	if (writer->is_sealed || writer->is_failed)
+		return stasis_fail(err, STASIS_INTERNAL, "image '%s': '%s' is set after the seal",
+				   writer->path, STASIS_IMAGE_SHARED_NAME);
+	if (bytes == 0 || bytes > STASIS_IMAGE_SHARED_BYTES_MAX)
+		return stasis_fail(err, STASIS_REFUSED,
+				   "image '%s': '%s' would have %zu bytes, but must have 1 to %llu",
+				   writer->path, STASIS_IMAGE_SHARED_NAME, bytes,
+				   (unsigned long long)STASIS_IMAGE_SHARED_BYTES_MAX);
+	/* Until it is done, nobody knows which text is there. */
+	writer->is_failed = true;
+	if (code && code != EINTR)
+		return stasis_fail_code(err, STASIS_REFUSED, code, "write '%s/%s'",
+					writer->partial_path, STASIS_IMAGE_SHARED_NAME);
+	if (stasis_file_write_whole(writer->dir_fd, STASIS_IMAGE_SHARED_NAME, text, bytes, err) !=
+	    0) {
+		stasis_error_context(err, "partial image '%s'", writer->partial_path);
+		return -1;
+	}
+	writer->is_failed = false;
+	writer->manifest.shared.bytes = bytes;
+	writer->manifest.shared.digest = stasis_digest_of(text, bytes);
 	return 0;
 }
 

@@ -92,6 +92,7 @@ int stasis_image_open(const char *path, const struct stasis_image_open_options *
 		return stasis_fail_errno(err, STASIS_REFUSED, "image '%.200s'", path);
 	if (directory_open(image, &why) != 0 || manifest_open(image, &why) != 0 ||
 	    stasis_image_inputs_open(image, &why) != 0 ||
+	    stasis_image_shared_open(image, &why) != 0 ||
 	    stasis_image_listing_check(image, &why) != 0) {
 		status_correct(&why);
 		stasis_error_context(&why, "image '%.200s'", path);
@@ -116,6 +117,7 @@ void stasis_image_close(struct stasis_image *image)
 	for (size_t i = 0; image->inputs && i < image->manifest.extent_count; i++)
 		input_close(&image->inputs[i]);
 	free(image->inputs);
+	free(image->shared);
 	cleanup_fd(&image->dir_fd);
 	stasis_image_manifest_fini(&image->manifest);
 	free(image->path);
@@ -130,6 +132,12 @@ const struct stasis_image_manifest *stasis_image_manifest(const struct stasis_im
 const char *stasis_image_path(const struct stasis_image *image)
 {
 	return image->path;
+}
+
+const char *stasis_image_shared(const struct stasis_image *image, size_t *ret_bytes)
+{
+	*ret_bytes = image->shared ? (size_t)image->manifest.shared.bytes : 0;
+	return image->shared;
 }
 
 const struct stasis_image_input *stasis_image_input(const struct stasis_image *image, size_t index)

@@ -26,6 +26,7 @@ struct stasis_image {
 	int dir_fd;
 	struct stasis_image_manifest manifest;
 	struct stasis_image_opened *inputs; /* one for each extent */
+	char *shared;                       /* the text of shared.json; NULL: there is none */
 };
 
 /* An image is code: what is open as `fd` must be the caller's or root's, and writable by nobody else. */
@@ -43,6 +44,9 @@ NODISCARD int stasis_image_file_load(const struct stasis_image *image, const cha
 
 /* Opens and checks stripes and sums of every extent. */
 NODISCARD int stasis_image_inputs_open(struct stasis_image *image, struct stasis_error *err);
+
+/* Reads and checks shared.json, where the manifest names it. */
+NODISCARD int stasis_image_shared_open(struct stasis_image *image, struct stasis_error *err);
 
 /* Refuses any name that is not of this image, in its directory and in gpu. */
 NODISCARD int stasis_image_listing_check(const struct stasis_image *image,

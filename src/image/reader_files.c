@@ -98,6 +98,17 @@ static int size_check(const char *name, uint64_t bytes, uint64_t wanted, struct 
 			   bytes < wanted ? "few" : "many", (unsigned long long)wanted);
 }
 
+static int digest_check(const char *name, const struct stasis_digest *found,
+			const struct stasis_digest *wanted, struct stasis_error *err)
+{
+	if (stasis_digest_equal(found, wanted))
+		return 0;
+	return stasis_fail(err, STASIS_BAD_IMAGE,
+			   "'%s' does not have the digest that the manifest gives: the file was "
+			   "damaged or changed",
+			   name);
+}
+
 static int stripes_open(const struct stasis_image *image, struct stasis_image_opened *input,
 			const struct stasis_image_extent *extent, struct stasis_error *err)
 {
@@ -136,13 +147,8 @@ static int sums_open(const struct stasis_image *image, struct stasis_image_opene
 	    size_check(name, bytes, extent->sums_bytes, err) != 0)
 		return -1;
 	digest = stasis_digest_of(data, bytes);
-	if (!stasis_digest_equal(&digest, &extent->sums_digest))
-		return stasis_fail(
-			err, STASIS_BAD_IMAGE,
-			"'%s' does not have the digest that the manifest gives: the file "
-			"was damaged or changed",
-			name);
-	if (stasis_image_sums_decode(name, (const uint8_t *)data, bytes, &sums, err) != 0)
+	if (digest_check(name, &digest, &extent->sums_digest, err) != 0 ||
+	    stasis_image_sums_decode(name, (const uint8_t *)data, bytes, &sums, err) != 0)
 		return -1;
 	if (!sums_belong(&sums, extent))
 		return stasis_fail(err, STASIS_BAD_IMAGE,
@@ -201,6 +207,22 @@ int stasis_image_inputs_open(struct stasis_image *image, struct stasis_error *er
 	return 0;
 }
 
+int stasis_image_shared_open(struct stasis_image *image, struct stasis_error *err)
+{
+	const struct stasis_image_shared_file *wanted = &image->manifest.shared;
+	struct stasis_digest digest;
+	size_t bytes = 0;
+
+	if (wanted->bytes == 0)
+		return 0;
+	if (stasis_image_file_load(image, STASIS_IMAGE_SHARED_NAME, STASIS_IMAGE_SHARED_BYTES_MAX,
+				   &image->shared, &bytes, err) != 0 ||
+	    size_check(STASIS_IMAGE_SHARED_NAME, bytes, wanted->bytes, err) != 0)
+		return -1;
+	digest = stasis_digest_of(image->shared, bytes);
+	return digest_check(STASIS_IMAGE_SHARED_NAME, &digest, &wanted->digest, err);
+}
+
 /* Whether a name may stand in a directory of the image. */
 typedef bool name_filter(const struct stasis_image *image, const char *name);
 
@@ -211,6 +233,8 @@ static bool top_name_is_known(const struct stasis_image *image, const char *name
 		return true;
 	if (strcmp(name, STASIS_IMAGE_GPU_DIR_NAME) == 0)
 		return image->manifest.extent_count > 0;
+	if (strcmp(name, STASIS_IMAGE_SHARED_NAME) == 0)
+		return image->manifest.shared.bytes > 0;
 	/* A partial may hold the temporary manifest, and files that a kill kept from being renamed. */
 	return image->is_partial && (strcmp(name, STASIS_IMAGE_STAGED_NAME) == 0 || name[0] == '.');
 }

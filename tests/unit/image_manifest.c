@@ -187,11 +187,26 @@ struct change {
 	const char *wanted; /* in the error's text */
 };
 
+#define DIGITS "000102030405060708090a0b0c0d0e0f"
+
 static const struct change changes[] = {
 	{"gpus", NULL, "field 'gpus' is missing"},
 	{"kernel", NULL, "field 'kernel' is missing"},
-	{"store", "\"owned\"", "'custom' or 'native'"},
-	{"store", "\"native\"", "the store is 'native', which has no extents, but there are 1"},
+	{"store", "\"owned\"", "field 'store' must be one of 'custom' 'native'"},
+	{"store", "\"shared\"", "field 'store' must be one of 'custom' 'native'"},
+	{"store", "\"host\"", "field 'store' must be one of 'custom' 'native'"},
+	{"store", "\"native\"",
+	 "extents[0]: the store of the image is 'native', which has no extents of private"},
+	{"shared", "null", "shared: must be an object"},
+	{"shared", "{}", "shared: field 'bytes' is missing"},
+	{"shared", "{\"bytes\": 7}", "shared: field 'digest' is missing"},
+	{"shared", "{\"bytes\": 0, \"digest\": \"" DIGITS "\"}",
+	 "shared: field 'bytes' must be a whole number from 1 to 268435456"},
+	{"shared", "{\"bytes\": 268435457, \"digest\": \"" DIGITS "\"}",
+	 "shared: field 'bytes' must be a whole number from 1 to 268435456"},
+	{"shared", "{\"bytes\": 7, \"digest\": \"7\"}", "shared: field 'digest' must be 32"},
+	{"shared", "{\"bytes\": 7, \"digest\": \"" DIGITS "\", \"name\": \"shared.json\"}",
+	 "shared: field 'name' is unknown"},
 	{"extra", "1", "field 'extra' is unknown"},
 	{"ex\\u0001tra", "1", "is unknown"},
 	{"created", "\"2026-01-31 12:00:00Z\"", "a time in UTC"},
@@ -233,6 +248,8 @@ static const struct change changes[] = {
 	 "is not among the manifest's GPUs"},
 	{"extents.0.gpu", "0", "field 'gpu' must be a GPU's UUID"},
 	{"extents.0.store", "\"native\"", "field 'name' must be 'P0-D0-native'"},
+	{"extents.0.store", "\"shared\"", "field 'name' must be 'P0-D0-shared'"},
+	{"extents.0.store", "\"other\"", "one of 'custom' 'native' 'shared' 'host'"},
 	{"extents.0.logical_bytes", "0", "'logical_bytes' must be a whole number from 1"},
 	{"extents.0.logical_bytes", "-1", "'logical_bytes' must be a whole number from 1"},
 	{"extents.0.logical_bytes", "1125899906842625", "'logical_bytes' must be a whole number"},
@@ -409,18 +426,116 @@ static void the_digest_must_stand_in_its_place(void **state)
 	text_refused(compact, strlen(compact), "does not begin with its digest");
 }
 
-static void only_the_custom_store_has_extents(void **state)
+static void extents_of_some_stores_are_refused(void **state)
 {
-	static const struct change store = {"extents.0.store", "\"native\"", NULL};
-	static const struct change name = {"extents.0.name", "\"P0-D0-native\"", NULL};
-	CLEANUP(json) json_t *root = good_root();
-	CLEANUP(free) char *text = NULL;
+	static const struct {
+		struct change store;
+		struct change name;
+	} cases[] = {
+		{{"extents.0.store", "\"native\"",
+		  "extents[0]: field 'store' must be 'custom', 'shared' or 'host'"},
+		 {"extents.0.name", "\"P0-D0-native\"", NULL}},
+		{{"extents.0.store", "\"shared\"",
+		  "extents[0]: its store is 'shared', but field 'shared' is missing"},
+		 {"extents.0.name", "\"P0-D0-shared\"", NULL}},
+		{{"extents.0.store", "\"host\"",
+		  "extents[0]: its store is 'host', but field 'shared' is missing"},
+		 {"extents.0.name", "\"P0-D0-host\"", NULL}},
+	};
 
 	(void)state;
-	change_apply(root, &store);
-	change_apply(root, &name);
-	text = t_manifest_text(root);
-	text_refused(text, strlen(text), "extents[0]: store must be 'custom'");
+	for (size_t i = 0; i < ARRAY_COUNT(cases); i++) {
+		CLEANUP(json) json_t *root = good_root();
+		CLEANUP(free) char *text = NULL;
+
+		change_apply(root, &cases[i].store);
+		change_apply(root, &cases[i].name);
+		text = t_manifest_text(root);
+		text_refused(text, strlen(text), cases[i].store.wanted);
+	}
+}
+
+/* An extent of each store that has extents, all of one process and GPU. */
+static void stores_make(struct stasis_image_manifest *ret_manifest)
+{
+	struct stasis_image_extent *extents = calloc(3, sizeof(*extents));
+
+	assert_non_null(extents);
+	t_image_manifest_make(ret_manifest);
+	for (uint8_t i = 0; i < 3; i++) {
+		extents[i] = ret_manifest->extents[0];
+		extents[i].id.bytes[5] = i;
+	}
+	extents[1].store = STASIS_IMAGE_STORE_SHARED;
+	extents[2].store = STASIS_IMAGE_STORE_HOST;
+	free(ret_manifest->extents);
+	ret_manifest->extents = extents;
+	ret_manifest->extent_count = 3;
+	ret_manifest->shared.bytes = STASIS_IMAGE_SHARED_BYTES_MAX;
+	ret_manifest->shared.digest = (struct stasis_digest){{7, 8, 9}};
+}
+
+static void stores_check(size_t first, enum stasis_image_store store)
+{
+	CLEANUP(image_manifest) struct stasis_image_manifest wanted = {0};
+	CLEANUP(image_manifest) struct stasis_image_manifest found = {0};
+	CLEANUP(free) char *text = NULL;
+	struct stasis_error err = STASIS_ERROR_INIT;
+	size_t bytes = 0;
+
+	stores_make(&wanted);
+	wanted.store = store;
+	wanted.extent_count -= first;
+	memmove(wanted.extents, wanted.extents + first,
+		wanted.extent_count * sizeof(*wanted.extents));
+	assert_done(stasis_image_manifest_encode(&wanted, &text, &bytes, &err), &err);
+	assert_done(stasis_image_manifest_decode(text, bytes, &found, &err), &err);
+	assert_int_equal(found.store, store);
+	assert_int_equal(found.extent_count, wanted.extent_count);
+	for (size_t i = 0; i < found.extent_count; i++)
+		assert_int_equal(found.extents[i].store, wanted.extents[i].store);
+	assert_int_equal(found.shared.bytes, wanted.shared.bytes);
+	assert_true(stasis_digest_equal(&found.shared.digest, &wanted.shared.digest));
+}
+
+static void shared_memory_goes_with_either_store(void **state)
+{
+	(void)state;
+	stores_check(0, STASIS_IMAGE_STORE_CUSTOM);
+	stores_check(1, STASIS_IMAGE_STORE_NATIVE);
+}
+
+static void two_extents_of_one_store_are_refused(void **state)
+{
+	CLEANUP(image_manifest) struct stasis_image_manifest manifest = {0};
+	struct stasis_error err = STASIS_ERROR_INIT;
+	char *text = NULL;
+	size_t bytes = 0;
+
+	(void)state;
+	stores_make(&manifest);
+	manifest.extents[1].store = STASIS_IMAGE_STORE_HOST;
+	assert_refused(stasis_image_manifest_encode(&manifest, &text, &bytes, &err), &err,
+		       STASIS_REFUSED, "and store 'host'");
+}
+
+static void participants_are_kept(void **state)
+{
+	CLEANUP(image_manifest) struct stasis_image_manifest wanted = {0};
+	CLEANUP(image_manifest) struct stasis_image_manifest found = {0};
+	CLEANUP(free) char *text = NULL;
+	struct stasis_error err = STASIS_ERROR_INIT;
+	size_t bytes = 0;
+
+	(void)state;
+	t_image_manifest_make(&wanted);
+	wanted.processes[0].has_participant = true;
+	wanted.processes[0].participant = (struct stasis_id){{0xfe, 1, 2}};
+	assert_done(stasis_image_manifest_encode(&wanted, &text, &bytes, &err), &err);
+	assert_done(stasis_image_manifest_decode(text, bytes, &found, &err), &err);
+	assert_true(found.processes[0].has_participant);
+	assert_true(
+		stasis_id_equal(&found.processes[0].participant, &wanted.processes[0].participant));
 }
 
 static void two_processes_of_one_pid_are_refused(void **state)
@@ -463,7 +578,10 @@ int main(void)
 		cmocka_unit_test(doubles_are_refused),
 		cmocka_unit_test(two_extents_of_one_gpu_are_refused),
 		cmocka_unit_test(the_digest_must_stand_in_its_place),
-		cmocka_unit_test(only_the_custom_store_has_extents),
+		cmocka_unit_test(extents_of_some_stores_are_refused),
+		cmocka_unit_test(shared_memory_goes_with_either_store),
+		cmocka_unit_test(two_extents_of_one_store_are_refused),
+		cmocka_unit_test(participants_are_kept),
 		cmocka_unit_test(two_processes_of_one_pid_are_refused),
 		cmocka_unit_test(a_changed_text_is_refused),
 	};

@@ -303,7 +303,7 @@ static void extents_out_of_range_are_refused(void **state)
 		"out of range",
 		"0 stripes",
 		"17 stripes",
-		"only the custom",
+		"only the custom store has them",
 		"a second extent of process 0 on GPU",
 	};
 	struct stasis_image_extent_plan plans[ARRAY_COUNT(wanted)];
