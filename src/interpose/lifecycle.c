@@ -10,9 +10,12 @@
 #define STAY STASIS_STANDING_COUNT
 #define TO(name) STASIS_STANDING_##name
 
+/* What is attached, not created: nothing that is up already is in its way. */
+#define WITH_DESCRIPTORS 1
+
 struct move {
 	uint8_t phase;
-	uint8_t step;        /* of GATE; else 0 */
+	uint8_t variant;     /* of GATE its step, of LOAD_ALLOCATIONS WITH_DESCRIPTORS; else 0 */
 	uint32_t from;       /* where it is legal */
 	uint32_t after_done; /* an enum stasis_standing, or STAY */
 	uint32_t after_failed;
@@ -31,6 +34,7 @@ static const struct move moves[] = {
 	 TO(UNICAST_UP), TO(UNICAST_UP)},
 	{STASIS_WIRE_PREPARE_UNICAST, 0, AT(UNICAST_UP) | AT(LOADED) | AT(DOWN), TO(DOWN), TO(DOWN)},
 	{STASIS_WIRE_LOAD_ALLOCATIONS, 0, AT(DOWN), TO(LOADED), STAY},
+	{STASIS_WIRE_LOAD_ALLOCATIONS, WITH_DESCRIPTORS, AT(DOWN) | AT(LOADED), TO(LOADED), STAY},
 	{STASIS_WIRE_EXPORT_ALLOCATIONS, 0, AT(LOADED), STAY, STAY},
 	{STASIS_WIRE_RESTORE_UNICAST, 0, AT(LOADED), TO(UNICAST_UP), STAY},
 	{STASIS_WIRE_RESTORE_MULTICAST_CREATORS, 0, AT(UNICAST_UP), TO(MULTICAST_CREATED), STAY},
@@ -62,12 +66,21 @@ static const struct {
 };
 /* clang-format on */
 
+static uint32_t variant_of(const struct stasis_wire_message *request)
+{
+	if (request->phase == STASIS_WIRE_GATE)
+		return request->gate_request.step;
+	return request->phase == STASIS_WIRE_LOAD_ALLOCATIONS && request->descriptor_count > 0
+		       ? WITH_DESCRIPTORS
+		       : 0;
+}
+
 static const struct move *move_find(const struct stasis_wire_message *request)
 {
-	uint32_t step = request->phase == STASIS_WIRE_GATE ? request->gate_request.step : 0;
+	uint32_t variant = variant_of(request);
 
 	for (size_t i = 0; i < ARRAY_COUNT(moves); i++) {
-		if (moves[i].phase == request->phase && moves[i].step == step)
+		if (moves[i].phase == request->phase && moves[i].variant == variant)
 			return &moves[i];
 	}
 	return NULL;

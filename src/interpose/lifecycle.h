@@ -15,6 +15,8 @@
  *                                                       PREPARE_UNICAST      v  │
  *                                       LOADED <── LOAD_ALLOCATIONS ── DOWN ────┘ (from LOADED)
  *
+ * At LOADED descriptors may still be brought by LOAD_ALLOCATIONS: for imports whose creator has let go of them.
+ *
  * A phase that failed may have done a part: the participant stands where what undoes it is legal. So what
  * was rebuilt only in part can be taken apart again, and what was taken apart in part be rebuilt.
  */
@@ -33,7 +35,7 @@ enum stasis_standing {
 	STASIS_STANDING_ARMED,      /* gate shut, everything up */
 	STASIS_STANDING_UNICAST_UP, /* multicast is down */
 	STASIS_STANDING_DOWN,       /* all that is ours is down: suspended */
-	STASIS_STANDING_LOADED,     /* what was created here is up */
+	STASIS_STANDING_LOADED,     /* at least what was created here is up */
 	STASIS_STANDING_MULTICAST_CREATED,
 	STASIS_STANDING_MULTICAST_IMPORTED,
 	STASIS_STANDING_MULTICAST_JOINED,

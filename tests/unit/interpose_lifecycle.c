@@ -22,6 +22,7 @@ static const struct {
 	{'m', STASIS_WIRE_PREPARE_MULTICAST, 0},
 	{'u', STASIS_WIRE_PREPARE_UNICAST, 0},
 	{'l', STASIS_WIRE_LOAD_ALLOCATIONS, 0},
+	{'d', STASIS_WIRE_LOAD_ALLOCATIONS, 0},
 	{'e', STASIS_WIRE_EXPORT_ALLOCATIONS, 0},
 	{'r', STASIS_WIRE_RESTORE_UNICAST, 0},
 	{'w', STASIS_WIRE_RESTORE_MULTICAST_CREATORS, 0},
@@ -38,6 +39,7 @@ static void request_set(size_t index)
 	memset(&request, 0, sizeof(request));
 	request.kind = STASIS_WIRE_REQUEST;
 	request.phase = letters[index].phase;
+	request.descriptor_count = letters[index].letter == 'd'; /* LOAD that attaches */
 	if (request.phase == STASIS_WIRE_GATE)
 		request.gate_request.step = letters[index].step;
 }
@@ -78,8 +80,10 @@ static const struct {
 	{"cg", STASIS_STANDING_GATED, "sao"},
 	{"cgsa", STASIS_STANDING_ARMED, "smo"},
 	{"cgsam", STASIS_STANDING_UNICAST_UP, "muw"},
-	{"cgsamu", STASIS_STANDING_DOWN, "ul"},
-	{"cgsamul", STASIS_STANDING_LOADED, "uer"},
+	{"cgsamu", STASIS_STANDING_DOWN, "uld"},
+	{"cgsamul", STASIS_STANDING_LOADED, "uerd"},
+	{"cgsamuld", STASIS_STANDING_LOADED, "uerd"},
+	{"cgsamulD", STASIS_STANDING_LOADED, "uerd"},
 	{"cgsamuler", STASIS_STANDING_UNICAST_UP, "muw"},
 	{"cgsamulerw", STASIS_STANDING_MULTICAST_CREATED, "mx"},
 	{"cgsamulerwx", STASIS_STANDING_MULTICAST_IMPORTED, "my"},
@@ -126,6 +130,9 @@ static void every_failure_can_be_undone(void **state)
 		"cgsamUlrwxyzo",
 		"cgsamulrwxyzo",
 		"cgsamuLlrwxyzo",
+		"cgsamuDdrwxyzo",
+		"cgsamulDdrwxyzo",
+		"cgsamulRdrwxyzo",
 		"cgsamulRrwxyzo",
 		"cgsamulRulrwxyzo",
 		"cgsamulrWmwxyzo",

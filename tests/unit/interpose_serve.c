@@ -364,10 +364,15 @@ static void descriptors_are_taken_or_closed(void **state)
 	for (int i = 0; i < 3; i++)
 		fds[i] = memfd_create("held", MFD_CLOEXEC);
 	before = fd_count();
-	assert_int_equal(load(fds, 3), STASIS_WIRE_REPLY);
-	assert_true(fake_phases.kept_fd >= 0);
-	assert_int_equal(fd_count(), before + 1);
-	(void)close(fake_phases.kept_fd);
+	/* The second time for imports, whose creators have let go of them; nothing is created then. */
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(load(fds, 3), STASIS_WIRE_REPLY);
+		assert_true(fake_phases.kept_fd >= 0);
+		assert_int_equal(fd_count(), before + 1);
+		(void)close(fake_phases.kept_fd);
+		assert_int_equal(load(NULL, 0), STASIS_WIRE_ERROR);
+	}
+	assert_int_equal(ask(STASIS_WIRE_RESTORE_UNICAST), STASIS_WIRE_REPLY);
 	/* Where the phase is illegal, all of them are closed. */
 	assert_int_equal(load(fds, 3), STASIS_WIRE_ERROR);
 	assert_int_equal(fd_count(), before);
