@@ -39,6 +39,14 @@ void stasis_use_end(struct stasis_use *use)
 	(void)stasis_object_end(&gone, NULL);
 }
 
+void stasis_object_mark_shared(struct stasis_object *object)
+{
+	if (object->is_shared)
+		return;
+	object->is_shared = true;
+	stasis_registry.generation++;
+}
+
 CUresult stasis_object_end(struct stasis_gone *gone, __typeof__(cuMemRelease) *release)
 {
 	struct stasis_object *object = gone->object;

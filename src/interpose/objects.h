@@ -32,13 +32,22 @@ void stasis_use_end(struct stasis_use *use);
 CUresult stasis_object_end(struct stasis_gone *gone, __typeof__(cuMemRelease) *release);
 
 /*
+ * From now on we save and rebuild it and not the driver, for good: it was exported, imported, or bound to a multicast
+ * object. To be called once the driver has done that, and before the gate can be shut.
+ */
+void stasis_object_mark_shared(struct stasis_object *object) REQUIRES(stasis_registry.mutex);
+
+/*
  * The driver's descriptor for it, close-on-exec and the caller's: a duplicate of the one that is kept, or an
  * export. The object is in use, or the gate is shut.
  */
 NODISCARD int stasis_object_export(struct stasis_object *object, int *ret_fd,
 				   struct stasis_error *err);
 
-/* Maps again, with their rights, those of its mappings that are down. The gate is shut. */
+/*
+ * Maps again, with their rights, those of its mappings that are down; what a try that failed has mapped is given
+ * its rights alone. The gate is shut.
+ */
 struct stasis_calls;
 NODISCARD int stasis_object_map_again(const struct stasis_calls *calls,
 				      struct stasis_object *object, struct stasis_error *err);

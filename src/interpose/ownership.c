@@ -46,20 +46,51 @@ static bool is_in_page(const struct stasis_object *object)
 	       (object->descriptor >= 0 || !object->is_importer || object->is_recreated);
 }
 
+/* Where the page behind the last one begins, so that it need not be counted out again. */
+static struct {
+	uint64_t generation; /* of what follows; 0: nothing */
+	uint64_t first;
+	struct stasis_object *object;
+} next_page GUARDED_BY(stasis_registry.mutex);
+
+/* The object with that number, or one before it that is in no page; NULL: there are not so many. */
+static struct stasis_object *page_begin(uint64_t first)
+{
+	struct stasis_object *object;
+
+	stasis_registry_lock();
+	object = stasis_registry.first;
+	if (next_page.generation == stasis_registry.generation && next_page.first == first)
+		object = next_page.object;
+	else
+		for (uint64_t index = 0; object && index < first; object = object->next)
+			index += is_in_page(object);
+	stasis_registry_unlock();
+	return object;
+}
+
+static void page_end(uint64_t first, struct stasis_object *object)
+{
+	stasis_registry_lock();
+	next_page.generation = stasis_registry.generation;
+	next_page.first = first;
+	next_page.object = object;
+	stasis_registry_unlock();
+}
+
 static int page_fill(uint64_t first, struct stasis_phase_page *ret_page, struct stasis_error *err)
 {
-	uint64_t index = 0;
-
 	ret_page->exports = (struct stasis_wire_exports){.first = first};
 	ret_page->descriptors.count = 0;
 	ret_page->has_more = false;
-	for (struct stasis_object *object = object_first(); object; object = object->next) {
+	for (struct stasis_object *object = page_begin(first); object; object = object->next) {
 		uint32_t at = ret_page->exports.count;
 
-		if (!is_in_page(object) || index++ < first)
+		if (!is_in_page(object))
 			continue;
 		if (at == STASIS_WIRE_DESCRIPTORS_MAX) {
 			ret_page->has_more = true;
+			page_end(first + at, object);
 			return 0;
 		}
 		if (stasis_object_export(object, &ret_page->descriptors.fds[at], err) != 0) {
@@ -94,7 +125,7 @@ static int mappings_take_down(const struct stasis_calls *calls, struct stasis_ob
 	for (struct stasis_mapping *mapping = object->mappings; mapping; mapping = mapping->next) {
 		CUresult result;
 
-		if (!mapping->is_up)
+		if (!mapping->is_mapped)
 			continue;
 		result = calls->cuMemUnmap(mapping->address, mapping->bytes);
 		if (result != CUDA_SUCCESS)
@@ -102,6 +133,7 @@ static int mappings_take_down(const struct stasis_calls *calls, struct stasis_ob
 						"unmap %llu bytes at 0x%llx",
 						(unsigned long long)mapping->bytes,
 						(unsigned long long)mapping->address);
+		mapping->is_mapped = false;
 		mapping->is_up = false;
 	}
 	return 0;
@@ -172,24 +204,62 @@ static int access_set(const struct stasis_calls *calls, const struct stasis_mapp
 	return 0;
 }
 
+static int mapping_map(const struct stasis_calls *calls, struct stasis_mapping *mapping,
+		       struct stasis_error *err)
+{
+	CUresult result = calls->cuMemMap(mapping->address, mapping->bytes, mapping->offset,
+					  mapping->object->driver_handle, mapping->flags);
+
+	if (result != CUDA_SUCCESS)
+		return stasis_fail_cuda(err, STASIS_SUSPENDED, result, "map %llu bytes at 0x%llx",
+					(unsigned long long)mapping->bytes,
+					(unsigned long long)mapping->address);
+	mapping->is_mapped = true;
+	return 0;
+}
+
 int stasis_object_map_again(const struct stasis_calls *calls, struct stasis_object *object,
 			    struct stasis_error *err)
 {
 	for (struct stasis_mapping *mapping = object->mappings; mapping; mapping = mapping->next) {
-		CUresult result;
-
 		if (mapping->is_up)
 			continue;
-		result = calls->cuMemMap(mapping->address, mapping->bytes, mapping->offset,
-					 object->driver_handle, mapping->flags);
-		if (result != CUDA_SUCCESS)
-			return stasis_fail_cuda(err, STASIS_SUSPENDED, result,
-						"map %llu bytes at 0x%llx",
-						(unsigned long long)mapping->bytes,
-						(unsigned long long)mapping->address);
-		mapping->is_up = true;
+		if (!mapping->is_mapped && mapping_map(calls, mapping, err) != 0)
+			return -1;
 		if (access_set(calls, mapping, err) != 0)
 			return -1;
+		mapping->is_up = true;
+	}
+	return 0;
+}
+
+static bool is_up(const struct stasis_object *object)
+{
+	if (!object->has_driver_handle)
+		return false;
+	for (const struct stasis_mapping *mapping = object->mappings; mapping;
+	     mapping = mapping->next) {
+		if (!mapping->is_up)
+			return false;
+	}
+	return true;
+}
+
+/* That nothing was left out: of what was created here, or of all that is ours. */
+static int all_up_check(bool is_created_only, struct stasis_error *err)
+{
+	char text[STASIS_ID_TEXT_BYTES];
+
+	for (const struct stasis_object *object = object_first(); object; object = object->next) {
+		if (!stasis_object_is_ours(object) || is_up(object) ||
+		    (is_created_only && object->is_importer))
+			continue;
+		return stasis_fail(err, STASIS_SUSPENDED,
+				   "the object %s of %llu bytes, %s here, is still down: nothing "
+				   "that came brought it back",
+				   stasis_id_format(&object->id, text),
+				   (unsigned long long)object->bytes,
+				   object->is_importer ? "imported" : "created");
 	}
 	return 0;
 }
@@ -287,7 +357,6 @@ int stasis_phase_load_allocations(const struct stasis_wire_exports *exports,
 	struct stasis_wire_done done = {.bytes = 0};
 	const struct stasis_calls *calls;
 
-	(void)is_last;
 	if (calls_need(&calls, err) != 0)
 		return -1;
 	for (uint32_t i = 0; i < exports->count; i++) {
@@ -296,6 +365,8 @@ int stasis_phase_load_allocations(const struct stasis_wire_exports *exports,
 		if (item_load(calls, &exports->items[i], fd, &done, err) != 0)
 			return -1;
 	}
+	if (is_last && all_up_check(true, err) != 0)
+		return -1;
 	*ret_done = done;
 	return 0;
 }
@@ -330,6 +401,7 @@ int stasis_phase_restore_unicast(struct stasis_wire_done *ret_done, struct stasi
 	for (struct stasis_object *object = object_first(); object; object = object->next) {
 		if (!stasis_object_is_ours(object) || !object->is_importer)
 			continue;
+		/* What came with a descriptor, or was made anew here, is up: its creator is not asked. */
 		if (!object->has_driver_handle && object_fetch(calls, object, err) != 0)
 			return -1;
 		if (stasis_object_map_again(calls, object, err) != 0)
@@ -337,6 +409,8 @@ int stasis_phase_restore_unicast(struct stasis_wire_done *ret_done, struct stasi
 		done.objects++;
 		done.bytes += object->bytes;
 	}
+	if (all_up_check(false, err) != 0)
+		return -1;
 	*ret_done = done;
 	return 0;
 }

@@ -53,7 +53,8 @@ NODISCARD int stasis_phase_prepare_unicast(struct stasis_wire_done *ret_done,
 
 /*
  * One call a page. With descriptors (as many as items) each allocation is attached to what its descriptor
- * holds, without any it is created. `is_last`: no page follows.
+ * holds, without any it is created; one that is up stays as it is. Both also for imports. `is_last`: no page follows;
+ * it fails if something that was created here is still down then.
  */
 NODISCARD int stasis_phase_load_allocations(const struct stasis_wire_exports *exports,
 					    struct stasis_wire_descriptors *descriptors,
@@ -61,6 +62,7 @@ NODISCARD int stasis_phase_load_allocations(const struct stasis_wire_exports *ex
 					    struct stasis_error *err);
 NODISCARD int stasis_phase_export_page(uint64_t first, struct stasis_phase_page *ret_page,
 				       struct stasis_error *err);
+/* Asks the creators for what is still down; fails unless everything of ours is up in the end. */
 NODISCARD int stasis_phase_restore_unicast(struct stasis_wire_done *ret_done,
 					   struct stasis_error *err);
 

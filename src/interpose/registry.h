@@ -68,7 +68,9 @@ struct stasis_mapping {
 	uint64_t bytes;
 	uint64_t offset;
 	uint64_t flags;
-	bool is_up; /* the driver has it; false between PREPARE_UNICAST and the phase that rebuilds it */
+	/* False between PREPARE_UNICAST and the phase that rebuilds it: */
+	bool is_mapped; /* the driver has it */
+	bool is_up;     /* and its rights are set: the application may use it */
 	struct stasis_access *access;
 	uint32_t access_count;
 	uint32_t access_room;

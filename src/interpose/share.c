@@ -45,12 +45,6 @@ static bool is_exportable(const struct stasis_object *object)
 	       object->prop.requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 }
 
-static void mark_shared(struct stasis_object *object) REQUIRES(stasis_registry.mutex)
-{
-	object->is_shared = true;
-	stasis_registry.generation++;
-}
-
 static CUresult export_ticket(struct stasis_object *object, int *ret_fd)
 {
 	struct stasis_wire_ticket ticket = {
@@ -69,7 +63,7 @@ static CUresult export_ticket(struct stasis_object *object, int *ret_fd)
 	if (result != CUDA_SUCCESS)
 		return result;
 	stasis_registry_lock();
-	mark_shared(object);
+	stasis_object_mark_shared(object);
 	stasis_registry_unlock();
 	/* A socket that cannot be had is tried for again with the next call, and INSPECT tells of it. */
 	is_reachable = stasis_peer_ensure(NULL) == 0;
@@ -253,6 +247,25 @@ stasis_handle_cuMemImportFromShareableHandle(__typeof__(cuMemImportFromShareable
 
 /* ---- what peers and the coordinator are given ---- */
 
+static int kept_duplicate(const struct stasis_object *object, int *ret_fd, struct stasis_error *err)
+{
+	char text[STASIS_ID_TEXT_BYTES];
+	int fd;
+
+	if (!stasis_descriptors_is_ours(object->descriptor))
+		return stasis_fail(err, STASIS_REFUSED,
+				   "hand out the object %s: the program has closed descriptor %d, "
+				   "which was kept for it",
+				   stasis_id_format(&object->id, text), object->descriptor);
+	fd = fcntl(object->descriptor, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return stasis_fail_errno(err, STASIS_REFUSED,
+					 "duplicate descriptor %d, which is kept for the object %s",
+					 object->descriptor, stasis_id_format(&object->id, text));
+	*ret_fd = fd;
+	return 0;
+}
+
 /* The driver's descriptor for it, close-on-exec; the object is pinned or the gate shut. */
 int stasis_object_export(struct stasis_object *object, int *ret_fd, struct stasis_error *err)
 {
@@ -260,14 +273,9 @@ int stasis_object_export(struct stasis_object *object, int *ret_fd, struct stasi
 	CUresult result;
 	int fd = -1;
 
-	if (object->descriptor >= 0) {
-		fd = fcntl(object->descriptor, F_DUPFD_CLOEXEC, 0);
-		if (fd < 0)
-			return stasis_fail_errno(err, STASIS_REFUSED,
-						 "duplicate a kept memory descriptor");
-		*ret_fd = fd;
-		return 0;
-	}
+	/* To the driver it is an import, which is never exported: the descriptor that brought it stands for that. */
+	if (object->descriptor >= 0)
+		return kept_duplicate(object, ret_fd, err);
 	if (!calls)
 		return stasis_fail(err, STASIS_REFUSED, "libcuda is not to be found");
 	result = calls->cuMemExportToShareableHandle(&fd, object->driver_handle,
@@ -294,7 +302,7 @@ int stasis_phase_fetch(const struct stasis_id *id, int *ret_fd, uint64_t *ret_by
 		object = NULL;
 	if (object) {
 		stasis_object_pin(object);
-		mark_shared(object);
+		stasis_object_mark_shared(object);
 	}
 	stasis_registry_unlock();
 	if (!object)

@@ -141,6 +141,7 @@ static CUresult map_recorded(__typeof__(cuMemMap) *target, struct stasis_mapping
 	}
 	mapping->object = use->object;
 	mapping->handle = use->handle;
+	mapping->is_mapped = true;
 	mapping->is_up = true;
 	stasis_registry_lock();
 	stasis_mapping_add(mapping);

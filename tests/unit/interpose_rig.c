@@ -70,6 +70,7 @@ CUresult fake_export(void *ret_fd, CUmemGenericAllocationHandle handle,
 		     CUmemAllocationHandleType type, unsigned long long flags)
 {
 	(void)handle;
+	fake.exported++;
 	(void)type;
 	(void)flags;
 	*(int *)ret_fd = open("/dev/null", O_RDONLY);
@@ -207,6 +208,18 @@ int rig_ticket_of(CUmemGenericAllocationHandle handle)
 		stasis_handle_cuMemExportToShareableHandle(
 			fake_export, &fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
 		CUDA_SUCCESS);
+	return fd;
+}
+
+int rig_foreign_ticket(uint64_t bytes)
+{
+	struct stasis_wire_ticket ticket = {.kind = STASIS_WIRE_TICKET_ALLOCATION,
+					    .participant = {{1}},
+					    .object = {{2}},
+					    .bytes = bytes};
+	int fd;
+
+	assert_int_equal(stasis_wire_ticket_create(&ticket, &fd, NULL), 0);
 	return fd;
 }
 

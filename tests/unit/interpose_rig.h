@@ -27,6 +27,7 @@ struct rig_driver {
 	int maps;
 	int created;
 	int imported;
+	int exported;
 	int grants;
 	CUmemAllocationHandleType last_types;
 	int fail_at; /* the n-th call from now fails; 0: none */
@@ -58,6 +59,8 @@ void rig_unmap(uint64_t address, size_t bytes);
 void rig_release(CUmemGenericAllocationHandle handle);
 void rig_grant(uint64_t address, size_t bytes, int device, CUmemAccess_flags flags);
 int rig_ticket_of(CUmemGenericAllocationHandle handle);
+/* A ticket of another participant's, whose id begins with 1, for an object whose id begins with 2. */
+int rig_foreign_ticket(uint64_t bytes);
 CUresult rig_import(int fd, CUmemGenericAllocationHandle *ret_handle);
 int rig_begin(void **state);
 int rig_end(void **state);

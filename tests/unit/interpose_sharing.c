@@ -1,5 +1,5 @@
 /*
- * Description: the interposer's tickets and imports, and the phases that give shared memory up and take it back.
+ * Description: the interposer's tickets and imports, and what INSPECT tells of them.
  */
 
 #include "interpose_rig.h"
@@ -52,25 +52,13 @@ static void import_own(void **state)
 	assert_int_equal(close(fd), 0);
 }
 
-static int foreign_ticket(uint64_t bytes)
-{
-	struct stasis_wire_ticket ticket = {.kind = STASIS_WIRE_TICKET_ALLOCATION,
-					    .participant = {{1}},
-					    .object = {{2}},
-					    .bytes = bytes};
-	int fd;
-
-	assert_int_equal(stasis_wire_ticket_create(&ticket, &fd, NULL), 0);
-	return fd;
-}
-
 static void import_of_peer(void **state)
 {
 	CUmemGenericAllocationHandle a;
 	CUmemGenericAllocationHandle b;
 	struct stasis_wire_ticket ticket;
 	enum stasis_wire_ticket_verdict verdict;
-	int fd = foreign_ticket(BLOCK);
+	int fd = rig_foreign_ticket(BLOCK);
 	int again;
 
 	(void)state;
@@ -157,125 +145,6 @@ static void numa_mapped_by_cpu(void **state)
 	rig_release(handle);
 }
 
-/* ---- phases ---- */
-
-static struct stasis_phase_page page;
-
-static void load_from_page(bool has_descriptors)
-{
-	struct stasis_wire_descriptors none = {.count = 0};
-	struct stasis_wire_done done;
-
-	assert_int_equal(stasis_phase_load_allocations(&page.exports,
-						       has_descriptors ? &page.descriptors : &none,
-						       true, &done, NULL),
-			 0);
-	assert_int_equal(done.objects, page.exports.count);
-	stasis_wire_descriptors_close(&page.descriptors);
-}
-
-static void phases_private(void **state)
-{
-	CUmemGenericAllocationHandle handle = rig_create(BLOCK);
-	struct stasis_wire_done done;
-
-	(void)state;
-	rig_map(BASE, BLOCK, handle);
-	assert_int_equal(stasis_phase_save_page(0, &page, NULL), 0);
-	assert_int_equal(page.exports.count, 0);
-	assert_int_equal(stasis_phase_prepare_unicast(&done, NULL), 0);
-	assert_int_equal(done.objects, 0);
-	assert_int_equal(fake.maps, 1);
-	rig_unmap(BASE, BLOCK);
-	rig_release(handle);
-}
-
-static void phases_shared(void **state)
-{
-	CUmemGenericAllocationHandle handle = rig_create(BLOCK);
-	int fd = rig_ticket_of(handle);
-	struct stasis_wire_done done;
-
-	(void)state;
-	rig_map(BASE, BLOCK, handle);
-	rig_grant(BASE, BLOCK, 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-	rig_release(handle);
-	for (int round = 0; round < 4; round++) {
-		bool is_undo = round % 2 == 1;
-
-		assert_int_equal(stasis_phase_save_page(0, &page, NULL), 0);
-		assert_int_equal(page.exports.count, 1);
-		if (!is_undo)
-			stasis_wire_descriptors_close(&page.descriptors);
-		assert_int_equal(stasis_phase_prepare_unicast(&done, NULL), 0);
-		assert_int_equal(done.bytes, BLOCK);
-		assert_int_equal(fake.maps, 0);
-		assert_int_equal(fake.handles, 0);
-		load_from_page(is_undo);
-		assert_int_equal(fake.maps, 1);
-		assert_int_equal(fake.handles, 1);
-		assert_int_equal(fake.grants, round + 2);
-	}
-	rig_unmap(BASE, BLOCK);
-	assert_int_equal(close(fd), 0);
-}
-
-/* A failure in the middle leaves what the same phase, or its undoing, goes on from. */
-static void phases_fail(void **state)
-{
-	CUmemGenericAllocationHandle handle = rig_create(BLOCK);
-	int fd = rig_ticket_of(handle);
-	struct stasis_wire_done done;
-
-	(void)state;
-	for (uint64_t i = 0; i < 3; i++)
-		rig_map(BASE + i * BLOCK, BLOCK, handle);
-	assert_int_equal(stasis_phase_save_page(0, &page, NULL), 0);
-	fake.fail_at = 2;
-	assert_int_equal(stasis_phase_prepare_unicast(&done, NULL), -1);
-	assert_int_equal(fake.maps, 2);
-	load_from_page(true);
-	assert_int_equal(fake.maps, 3);
-	assert_int_equal(stasis_phase_save_page(0, &page, NULL), 0);
-	assert_int_equal(stasis_phase_prepare_unicast(&done, NULL), 0);
-	fake.fail_at = 3;
-	assert_int_equal(
-		stasis_phase_load_allocations(&page.exports, &page.descriptors, true, &done, NULL),
-		-1);
-	load_from_page(true);
-	assert_int_equal(fake.maps, 3);
-	rig_unmap(BASE, 3 * BLOCK);
-	rig_release(handle);
-	assert_int_equal(close(fd), 0);
-}
-
-static void phases_import(void **state)
-{
-	CUmemGenericAllocationHandle handle;
-	struct stasis_wire_done done;
-	int fd = foreign_ticket(BLOCK);
-
-	(void)state;
-	peer_bytes = BLOCK;
-	assert_int_equal(rig_import(fd, &handle), CUDA_SUCCESS);
-	rig_map(BASE, BLOCK, handle);
-	assert_int_equal(stasis_phase_prepare_unicast(&done, NULL), 0);
-	assert_int_equal(fake.handles, 0);
-	peer_bytes = 2 * BLOCK;
-	assert_int_equal(stasis_phase_restore_unicast(&done, NULL), -1);
-	assert_int_equal(fake.handles, 0);
-	peer_bytes = BLOCK;
-	assert_int_equal(stasis_phase_restore_unicast(&done, NULL), 0);
-	assert_int_equal(fake.maps, 1);
-	/* The creator let go: the descriptor that is kept goes out from here. */
-	assert_int_equal(stasis_phase_save_page(0, &page, NULL), 0);
-	assert_int_equal(page.exports.count, 1);
-	stasis_wire_descriptors_close(&page.descriptors);
-	rig_unmap(BASE, BLOCK);
-	rig_release(handle);
-	assert_int_equal(close(fd), 0);
-}
-
 static void records_in_pages(void **state)
 {
 	CUmemGenericAllocationHandle handles[10];
@@ -306,10 +175,9 @@ static void records_in_pages(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		TEST(export_refuses), TEST(import_own),       TEST(import_of_peer),
-		TEST(import_damaged), TEST(import_foreign),   TEST(numa_mapped_by_cpu),
-		TEST(phases_private), TEST(phases_shared),    TEST(phases_fail),
-		TEST(phases_import),  TEST(records_in_pages),
+		TEST(export_refuses),   TEST(import_own),     TEST(import_of_peer),
+		TEST(import_damaged),   TEST(import_foreign), TEST(numa_mapped_by_cpu),
+		TEST(records_in_pages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
