@@ -16,12 +16,12 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
-#include "base/clock.h"
 #include "base/file.h"
 #include "check.h"
 #include "checkpoint.h"
 #include "coordinator.h"
 #include "device.h"
+#include "members.h"
 
 #define PAIR 2
 #define ROUNDS 20
@@ -149,14 +149,7 @@ static const struct t_mode modes[] = {
 
 /* ---- the coordinator ---- */
 
-struct member {
-	struct t_child child;
-	struct t_session session;
-	struct stasis_wire_exports saved; /* what it created */
-	struct stasis_wire_descriptors saved_descriptors;
-};
-
-static struct member members[PAIR];
+static struct t_member members[PAIR];
 static struct stasis_id capture;
 
 static void pair_start(void)
@@ -199,107 +192,29 @@ static void pair_finish(void)
 
 static void sessions_open(const struct stasis_id *of_capture)
 {
-	static struct stasis_wire_peers peers;
-
-	memset(&peers, 0, sizeof(peers));
-	peers.count = PAIR;
-	for (int i = 0; i < PAIR; i++) {
-		struct t_session *session = &members[i].session;
-
-		T_DONE(session,
-		       t_session_open(session, members[i].child.pid,
-				      i > 0 ? &members[0].session.operation : NULL, of_capture));
-		peers.peers[i] = (struct stasis_wire_peer){
-			session->reply.session_reply.participant,
-			session->reply.session_reply.incarnation,
-		};
-	}
-	for (int i = 0; i < PAIR; i++) {
-		members[i].session.request.peers = peers;
-		T_DONE(&members[i].session, t_session_ask(&members[i].session, STASIS_WIRE_PEERS));
-		memset(&members[i].session.request, 0, sizeof(members[i].session.request));
-	}
+	t_members_open(members, PAIR, of_capture);
 }
 
 static void sessions_close(void)
 {
-	for (int i = 0; i < PAIR; i++)
-		t_session_close(&members[i].session);
+	t_members_close(members, PAIR);
 }
 
-/* The object that the participant has created. */
-static struct stasis_id created_find(struct t_session *session)
+/* Loading attaches what was created to the descriptors that are still held. */
+static void phase_do(struct t_member *member, enum stasis_wire_phase phase)
 {
-	const struct stasis_wire_inspect_page *page = &session->reply.inspect_page;
-
-	T_DONE(session, t_session_ask(session, STASIS_WIRE_INSPECT));
-	for (uint32_t i = 0; i < page->count; i++) {
-		if (page->records[i].type == STASIS_WIRE_ALLOCATION &&
-		    page->records[i].allocation.role == STASIS_WIRE_CREATOR)
-			return page->records[i].allocation.object;
-	}
-	t_fail("nothing that was created in %u records", page->count);
-}
-
-static void save(struct member *member)
-{
-	struct t_session *session = &member->session;
-	struct stasis_id object = created_find(session);
-	const struct stasis_wire_exports *page = &session->reply.exports;
-
-	stasis_wire_descriptors_close(&member->saved_descriptors);
-	T_DONE(session, t_session_ask(session, STASIS_WIRE_SAVE_ALLOCATIONS));
-	for (uint32_t i = 0; i < page->count; i++) {
-		if (!stasis_id_equal(&page->items[i].object, &object))
-			continue;
-		member->saved = (struct stasis_wire_exports){.count = 1};
-		member->saved.items[0] = page->items[i];
-		member->saved_descriptors.count = 1;
-		member->saved_descriptors.fds[0] =
-			stasis_wire_descriptors_take(&session->descriptors, i);
-	}
-	T_EQ(member->saved_descriptors.count, 1);
-}
-
-/* Attaches what was given up to the descriptors that are still held. */
-static void load(struct member *member)
-{
-	struct t_session *session = &member->session;
-	struct stasis_error error = STASIS_ERROR_INIT;
-
-	session->request.kind = STASIS_WIRE_REQUEST;
-	session->request.phase = STASIS_WIRE_LOAD_ALLOCATIONS;
-	session->request.operation = session->operation;
-	session->request.sequence = ++session->sequence;
-	session->request.descriptor_count = member->saved.count;
-	session->request.exports = member->saved;
-	if (stasis_wire_call(session->socket_fd, &session->request, member->saved_descriptors.fds,
-			     &session->reply, NULL, stasis_deadline_after_ns(60 * STASIS_NS_PER_S),
-			     &error) != 0)
-		t_fail("load: %s", error.text);
-	memset(&session->request, 0, sizeof(session->request));
-}
-
-static void phase_do(struct member *member, enum stasis_wire_phase phase)
-{
-	struct t_session *session = &member->session;
-
-	if (phase == STASIS_WIRE_GATE) {
-		T_DONE(session, t_session_gate(session, STASIS_WIRE_GATE_CAPTURES));
-		T_DONE(session, t_session_gate(session, STASIS_WIRE_GATE_ALL));
-	} else if (phase == STASIS_WIRE_SAVE_ALLOCATIONS) {
-		save(member);
+	if (phase == STASIS_WIRE_SAVE_ALLOCATIONS) {
+		t_member_take(member, phase);
+		t_member_keep_created(member);
+		T_EQ(member->exports.count, 1);
 	} else if (phase == STASIS_WIRE_LOAD_ALLOCATIONS) {
-		load(member);
+		T_DONE(&member->session,
+		       t_member_load(member, &member->exports, &member->descriptors));
 	} else {
-		if (phase == STASIS_WIRE_ARM) {
-			strcpy(session->request.arm_request.journal, "/journal");
-			strcpy(session->request.arm_request.image, "/image");
-			capture = session->operation;
-		}
-		T_DONE(session, t_session_ask(session, phase));
-		memset(&session->request, 0, sizeof(session->request));
+		t_member_do(member, phase);
 	}
+	if (phase == STASIS_WIRE_ARM)
+		capture = member->session.operation;
 }
 
 static const enum stasis_wire_phase way[] = {
