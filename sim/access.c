@@ -5,7 +5,9 @@
 #include "address.h"
 #include "allocation.h"
 #include "storage.h"
+#include "team.h"
 
+#include <errno.h>
 #include <string.h>
 
 static bool allows(const struct sim_range *range, const struct sim_context *context,
@@ -134,6 +136,33 @@ __attribute__((no_sanitize("thread"))) static void move_at_once(void *to, const 
 		memcpy(to, from, bytes);
 }
 
+int sim_piece_read(const struct sim_piece *piece, void *buffer)
+{
+	if (sim_memory_is_multicast(piece->memory))
+		return sim_team_read(piece->fd, piece->offset, buffer, piece->bytes);
+	return sim_storage_read(piece->fd, piece->offset, buffer, piece->bytes);
+}
+
+int sim_piece_write(const struct sim_piece *piece, const void *buffer)
+{
+	if (sim_memory_is_multicast(piece->memory))
+		return sim_team_write(piece->fd, piece->offset, buffer, piece->bytes);
+	return sim_storage_write(piece->fd, piece->offset, buffer, piece->bytes);
+}
+
+static int piece_fill(const struct sim_piece *piece, uint64_t element, unsigned element_bytes)
+{
+	if (sim_memory_is_multicast(piece->memory))
+		return sim_team_fill(piece->fd, piece->offset, piece->bytes, element,
+				     element_bytes);
+	return sim_storage_fill(piece->fd, piece->offset, piece->bytes, element, element_bytes);
+}
+
+CUresult sim_piece_result(int error)
+{
+	return error == EFAULT ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_ERROR_UNKNOWN;
+}
+
 CUresult sim_access_read(const struct sim_context *context, enum sim_access_by by, uint64_t address,
 			 void *buffer, uint64_t bytes)
 {
@@ -147,12 +176,12 @@ CUresult sim_access_read(const struct sim_context *context, enum sim_access_by b
 		if (result != CUDA_SUCCESS)
 			return result;
 		if (piece.memory != NULL)
-			error = sim_storage_read(piece.fd, piece.offset, to, piece.bytes);
+			error = sim_piece_read(&piece, to);
 		else
 			move_at_once(to, piece.host, piece.bytes);
 		sim_access_end(&piece);
 		if (error != 0)
-			return CUDA_ERROR_UNKNOWN;
+			return sim_piece_result(error);
 		to += piece.bytes;
 		address += piece.bytes;
 		bytes -= piece.bytes;
@@ -173,12 +202,12 @@ CUresult sim_access_write(const struct sim_context *context, enum sim_access_by 
 		if (result != CUDA_SUCCESS)
 			return result;
 		if (piece.memory != NULL)
-			error = sim_storage_write(piece.fd, piece.offset, from, piece.bytes);
+			error = sim_piece_write(&piece, from);
 		else
 			move_at_once(piece.host, from, piece.bytes);
 		sim_access_end(&piece);
 		if (error != 0)
-			return CUDA_ERROR_UNKNOWN;
+			return sim_piece_result(error);
 		from += piece.bytes;
 		address += piece.bytes;
 		bytes -= piece.bytes;
@@ -203,13 +232,12 @@ CUresult sim_access_fill(const struct sim_context *context, enum sim_access_by b
 		if (result != CUDA_SUCCESS)
 			return result;
 		if (piece.memory != NULL)
-			error = sim_storage_fill(piece.fd, piece.offset, piece.bytes, element,
-						 element_bytes);
+			error = piece_fill(&piece, element, element_bytes);
 		else
 			fill_host(piece.host, piece.bytes, element, element_bytes);
 		sim_access_end(&piece);
 		if (error != 0)
-			return CUDA_ERROR_UNKNOWN;
+			return sim_piece_result(error);
 		address += piece.bytes;
 		bytes -= piece.bytes;
 	}

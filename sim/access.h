@@ -38,6 +38,12 @@ CUresult sim_access_begin(const struct sim_context *context, enum sim_access_by 
 			  struct sim_piece *ret_piece);
 void sim_access_end(struct sim_piece *piece);
 
+/* On a piece of device memory: every member of a multicast object. 0, or an errno. */
+NODISCARD int sim_piece_read(const struct sim_piece *piece, void *buffer);
+NODISCARD int sim_piece_write(const struct sim_piece *piece, const void *buffer);
+/* What a failure of one means to a program. */
+CUresult sim_piece_result(int error);
+
 /* Whole runs, across pieces. Four and eight aligned bytes of host memory are moved at once. */
 CUresult sim_access_read(const struct sim_context *context, enum sim_access_by by, uint64_t address,
 			 void *buffer, uint64_t bytes);

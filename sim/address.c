@@ -41,6 +41,8 @@ static void hide(uint64_t start, uint64_t bytes)
 
 static int cpu_rights(const struct sim_range *range)
 {
+	if (sim_memory_is_multicast(range->memory))
+		return PROT_NONE;
 	if (sim_config()->is_host_visible)
 		return PROT_READ | PROT_WRITE;
 	if (range->host_rights == CU_MEM_ACCESS_FLAGS_PROT_READWRITE)

@@ -166,7 +166,23 @@
 	X(ipc_opens_are_counted, "one close is enough, however often memory was opened") \
 	X(ipc_small_blocks, "handles of two small allocations differ in many bytes") \
 	X(wait_value, "a stream does not wait for a value") \
-	X(write_value, "a stream does not write its value")
+	X(write_value, "a stream does not write its value") \
+	X(multicast_granularity, "multicast objects go by single bytes") \
+	X(multicast_create, "a multicast team may have no devices") \
+	X(multicast_bind_waits, "a bind does not wait for the rest of the team") \
+	X(multicast_bind_address, "a bind by address binds the start of the memory") \
+	X(multicast_unbind_whole, "a part of a binding can be unbound") \
+	X(multicast_fill_reaches_all, "a memset of a multicast range reaches one device") \
+	X(multicast_write_reaches_all, "a copy to a multicast range reaches one device") \
+	X(multicast_reduce, "a reduction takes one device's value") \
+	X(multicast_shared, "multicast objects cannot be imported") \
+	X(multicast_bind_device, "a bind takes any device for the memory's") \
+	X(multicast_holds_memory, "memory that is bound is freed with its last handle") \
+	X(multicast_mapping_holds, "a mapping does not keep what is bound") \
+	X(multicast_access, "a fresh mapping of a multicast object grants access") \
+	X(multicast_streams, "what a stream does to a multicast range reaches one device") \
+	X(multicast_of_eight, "the eighth device of a team is left out") \
+	X(multicast_second_import, "a binding is only known by the handle that it was made with")
 /* clang-format on */
 
 #endif

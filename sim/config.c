@@ -164,6 +164,7 @@ static void read_config(void)
 		.context_bytes = env_bytes("STASIS_SIM_CONTEXT_BYTES", 64ULL << 20),
 		.is_persistent = env_number("STASIS_SIM_PERSISTENCE", 1, 0, 1) == 1,
 		.is_host_visible = env_number("STASIS_SIM_HOST_VISIBLE", 0, 0, 1) == 1,
+		.has_multicast = env_number("STASIS_SIM_MULTICAST", 1, 0, 1) == 1,
 	};
 	if (config.memory_bytes < 1ULL << 20)
 		sim_die("STASIS_SIM_MEMORY must be 1M at least");

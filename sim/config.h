@@ -13,6 +13,7 @@
  *     STASIS_SIM_CONTEXT_BYTES  what a context takes of its GPU (default 64M)
  *     STASIS_SIM_PERSISTENCE    0: a restore needs a live process that called cuInit (default 1)
  *     STASIS_SIM_HOST_VISIBLE   1: the CPU may touch device memory, for debugging
+ *     STASIS_SIM_MULTICAST      0: the GPUs have no multicast
  *     STASIS_SIM_BREAK          names of breaks.h and answers.h, separated by commas
  *     STASIS_SIM_FAULT, _PROCESS, _WHEN, _ONCE     see fault.h
  *     STASIS_SIM_LOG            see log.h
@@ -33,6 +34,7 @@ struct sim_config {
 	uint64_t context_bytes;
 	bool is_persistent;
 	bool is_host_visible;
+	bool has_multicast;
 };
 
 /* Any thread; the first call reads the environment. */

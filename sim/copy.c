@@ -5,7 +5,50 @@
 #include "access.h"
 #include "storage.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define MULTICAST_STEP ((uint64_t)1 << 20)
+
+static bool is_multicast(const struct sim_piece *piece)
+{
+	return piece->memory != NULL && sim_memory_is_multicast(piece->memory);
+}
+
+static struct sim_piece part(const struct sim_piece *piece, uint64_t at, uint64_t bytes)
+{
+	struct sim_piece result = *piece;
+
+	result.offset += at;
+	result.host = piece->host != NULL ? piece->host + at : NULL;
+	result.bytes = bytes;
+	return result;
+}
+
+/* By way of a buffer, since there is not one place that the bytes come from or go to. */
+static int move_multicast(const struct sim_piece *to, const struct sim_piece *from, uint64_t bytes)
+{
+	unsigned char *buffer = malloc(MULTICAST_STEP);
+	int error = buffer != NULL ? 0 : ENOMEM;
+
+	for (uint64_t at = 0; at < bytes && error == 0; at += MULTICAST_STEP) {
+		uint64_t now = bytes - at < MULTICAST_STEP ? bytes - at : MULTICAST_STEP;
+		struct sim_piece source = part(from, at, now);
+		struct sim_piece destination = part(to, at, now);
+
+		if (source.memory != NULL)
+			error = sim_piece_read(&source, buffer);
+		else
+			memcpy(buffer, source.host, now);
+		if (error == 0 && destination.memory != NULL)
+			error = sim_piece_write(&destination, buffer);
+		else if (error == 0)
+			memcpy(destination.host, buffer, now);
+	}
+	free(buffer);
+	return error;
+}
 
 /* From one piece to another of the same length. */
 static int move(const struct sim_piece *to, const struct sim_piece *from, uint64_t bytes)
@@ -13,6 +56,8 @@ static int move(const struct sim_piece *to, const struct sim_piece *from, uint64
 	if (to->memory != NULL &&
 	    sim_breaks(from->memory != NULL ? "copies_move_bytes" : "host_reaches_device"))
 		return 0;
+	if (is_multicast(to) || is_multicast(from))
+		return move_multicast(to, from, bytes);
 	if (to->memory != NULL && from->memory != NULL)
 		return sim_storage_copy(to->fd, to->offset, from->fd, from->offset, bytes);
 	if (to->memory != NULL)
@@ -47,6 +92,8 @@ static CUresult copy_some(const struct sim_action *action, uint64_t destination,
 	sim_access_end(&to);
 	sim_access_end(&from);
 	*ret_copied = to.bytes;
+	if (error == EFAULT)
+		return CUDA_ERROR_ILLEGAL_ADDRESS;
 	return error == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

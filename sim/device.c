@@ -66,7 +66,7 @@ static const struct attribute attributes[] = {
 	{ CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED, 0 },
 	{ CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS, 1 },
-	{ CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, 0 },
+	{ CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 0 },
 	{ CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1 },
 	{ CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED, 0 },
@@ -175,6 +175,9 @@ static int attribute_value(const struct attribute *attribute)
 {
 	if (attribute->attribute == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY &&
 	    sim_breaks("device_abilities"))
+		return 0;
+	if (attribute->attribute == CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED &&
+	    !sim_config()->has_multicast)
 		return 0;
 	if (attribute->attribute == CU_DEVICE_ATTRIBUTE_WARP_SIZE && sim_breaks("device_shape"))
 		return 64;

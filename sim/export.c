@@ -4,7 +4,9 @@
 
 #include "config.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -101,4 +103,36 @@ int sim_export_open(int fd, enum sim_export_kind kind, struct sim_export *ret_ex
 	*ret_memory_fd = fds[0];
 	*ret_claim_fd = fds[1];
 	return 0;
+}
+
+static bool is_multicast(int fd)
+{
+	struct sim_export export;
+	int type = 0;
+	socklen_t type_bytes = sizeof(type);
+	int memory_fd = -1;
+	int claim_fd = -1;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_bytes) != 0 ||
+	    type != SOCK_SEQPACKET ||
+	    sim_export_open(fd, SIM_EXPORT_MEMORY, &export, &memory_fd, &claim_fd) != 0)
+		return false;
+	close_all((int[DESCRIPTORS_MAX]){memory_fd, claim_fd});
+	return sim_export_describes_multicast(&export);
+}
+
+bool sim_export_is_multicast_held(void)
+{
+	DIR *directory = opendir("/proc/self/fd");
+	const struct dirent *entry;
+	bool is_found = false;
+
+	if (directory == NULL)
+		sim_die("cannot read /proc/self/fd: errno %d", errno);
+	/* NOLINTNEXTLINE(concurrency-mt-unsafe): the directory is this call's own */
+	while (!is_found && (entry = readdir(directory)) != NULL)
+		if (entry->d_name[0] != '.')
+			is_found = is_multicast((int)strtol(entry->d_name, NULL, 10));
+	(void)closedir(directory);
+	return is_found;
 }

@@ -3,7 +3,9 @@
 #include "kernel.h"
 
 #include "access.h"
+#include "team.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,11 +106,53 @@ static CUresult spin(const struct sim_action *action)
 	}
 }
 
+/* What a load that reduces gives: of each element, the sum over all members of a multicast object. */
+static CUresult sum_piece(const struct sim_action *action, uint64_t source, uint32_t *sums,
+			  size_t count)
+{
+	struct sim_piece piece;
+	CUresult result = sim_access_begin(action->context, SIM_ACCESS_BY_KERNEL, source,
+					   count * sizeof(*sums), false, &piece);
+	int error = EFAULT;
+
+	if (result != CUDA_SUCCESS)
+		return result;
+	if (piece.memory != NULL && sim_memory_is_multicast(piece.memory) &&
+	    piece.bytes == count * sizeof(*sums))
+		error = sim_team_sum_u32(piece.fd, piece.offset, sums, count);
+	sim_access_end(&piece);
+	return error == 0 ? CUDA_SUCCESS : sim_piece_result(error);
+}
+
+static CUresult multimem_add_u32(const struct sim_action *action)
+{
+	uint64_t destination = action->launch.parameters[0];
+	uint64_t source = action->launch.parameters[1];
+	uint64_t count = action->launch.parameters[2];
+	uint32_t *piece = malloc(PIECE_COUNT * sizeof(*piece));
+	CUresult result = piece != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+
+	while (count > 0 && result == CUDA_SUCCESS) {
+		size_t now = count < PIECE_COUNT ? (size_t)count : PIECE_COUNT;
+
+		result = sum_piece(action, source, piece, now);
+		if (result == CUDA_SUCCESS)
+			result = sim_access_write(action->context, SIM_ACCESS_BY_KERNEL,
+						  destination, piece, now * sizeof(*piece));
+		destination += now * sizeof(*piece);
+		source += now * sizeof(*piece);
+		count -= now;
+	}
+	free(piece);
+	return result;
+}
+
 static const struct sim_kernel kernels[] = {
 	{"stasis_fill_u32", 3, {8, 4, 8}, fill_u32},
 	{"stasis_add_u32", 3, {8, 4, 8}, add_u32},
 	{"stasis_compare_u32", 4, {8, 4, 8, 8}, compare_u32},
 	{"stasis_spin", 1, {8}, spin},
+	{"stasis_multimem_add_u32", 3, {8, 8, 8}, multimem_add_u32},
 };
 
 const struct sim_kernel *sim_kernel_find(const char *name, size_t length)

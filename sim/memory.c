@@ -8,6 +8,7 @@
 
 #include "config.h"
 #include "machine.h"
+#include "multicast.h"
 #include "storage.h"
 
 #include <errno.h>
@@ -209,6 +210,8 @@ void sim_memory_unref(struct sim_memory *memory)
 	if (--memory->references != 0)
 		return;
 	unlink_memory(memory);
+	if (sim_memory_is_multicast(memory))
+		sim_multicast_forget(memory);
 	if (memory->kind == SIM_MEMORY_PRIVATE && memory->fd >= 0)
 		sim_storage_poison(memory->fd, memory->offset, memory->bytes);
 	else if (memory->fd >= 0)

@@ -18,6 +18,8 @@ enum sim_memory_kind {
 	SIM_MEMORY_IMPORTED, /* another's, by an export descriptor; may be our own, imported again */
 	SIM_MEMORY_IPC_OPENED, /* another's, by a legacy IPC handle */
 	SIM_MEMORY_MANAGED,    /* file of its own, always mapped for the CPU */
+	SIM_MEMORY_MULTICAST,  /* its file is the state of its team (team.h), not bytes */
+	SIM_MEMORY_MULTICAST_IMPORTED,
 	SIM_MEMORY_HOST, /* HOST_NUMA: file of its own, mapped where the CPU was given access */
 };
 
@@ -39,6 +41,12 @@ struct sim_memory {
 	bool ipc_handle_taken;      /* cuIpcGetMemHandle named it */
 	void *saved;                /* contents while evicted: anonymous, sparse, 'bytes' long */
 };
+
+static inline bool sim_memory_is_multicast(const struct sim_memory *memory)
+{
+	return memory->kind == SIM_MEMORY_MULTICAST ||
+	       memory->kind == SIM_MEMORY_MULTICAST_IMPORTED;
+}
 
 /* First of all objects of the process; follow next. */
 struct sim_memory *sim_memory_first(void);

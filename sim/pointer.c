@@ -22,7 +22,8 @@ static bool find(uint64_t address, struct subject *ret_subject)
 		.range = sim_address_find(address),
 	};
 	return ret_subject->allocation != NULL ||
-	       (ret_subject->range != NULL && ret_subject->range->is_vmm);
+	       (ret_subject->range != NULL && ret_subject->range->is_vmm &&
+		!sim_memory_is_multicast(ret_subject->range->memory));
 }
 
 static bool is_native(const struct subject *subject)

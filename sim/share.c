@@ -50,7 +50,7 @@ static CUresult export_memory(int *ret_fd, CUmemGenericAllocationHandle handle,
 	if (result != CUDA_SUCCESS)
 		return result;
 	if ((memory->properties.requestedHandleTypes & type) == 0 ||
-	    memory->kind == SIM_MEMORY_IMPORTED)
+	    memory->kind == SIM_MEMORY_IMPORTED || memory->kind == SIM_MEMORY_MULTICAST_IMPORTED)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = claim(memory);
 	if (result != CUDA_SUCCESS)
@@ -93,6 +93,7 @@ static CUresult import_memory(CUmemGenericAllocationHandle *ret_handle, int fd,
 {
 	CLEANUP(fd) int memory_fd = -1;
 	CLEANUP(fd) int claim_fd = -1;
+	enum sim_memory_kind kind = SIM_MEMORY_IMPORTED;
 	CUmemAllocationProp properties;
 	struct sim_memory *memory = NULL;
 	struct sim_export export;
@@ -103,10 +104,13 @@ static CUresult import_memory(CUmemGenericAllocationHandle *ret_handle, int fd,
 	if (sim_export_open(fd, SIM_EXPORT_MEMORY, &export, &memory_fd, &claim_fd) != 0)
 		return CUDA_ERROR_UNKNOWN;
 	result = properties_of(&export, &properties);
+	if (sim_export_describes_multicast(&export))
+		kind = SIM_MEMORY_MULTICAST_IMPORTED;
+	if (kind == SIM_MEMORY_MULTICAST_IMPORTED && sim_breaks("multicast_shared"))
+		result = CUDA_ERROR_UNKNOWN;
 	if (result == CUDA_SUCCESS)
-		result = sim_memory_adopt(SIM_MEMORY_IMPORTED, &properties, export.bytes,
-					  export.offset, fd_steal(&memory_fd), fd_steal(&claim_fd),
-					  &memory);
+		result = sim_memory_adopt(kind, &properties, export.bytes, export.offset,
+					  fd_steal(&memory_fd), fd_steal(&claim_fd), &memory);
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = sim_vmm_hold(memory, ret_handle);

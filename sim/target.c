@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "evict.h"
+#include "export.h"
 #include "gate.h"
 #include "layout.h"
 #include "log.h"
@@ -125,6 +126,13 @@ static bool has_memory(enum sim_memory_kind kind)
 	return is_found;
 }
 
+/* Real drivers are reported to hang with it, which no test could tell from a bug: so it is refused. */
+static bool holds_multicast(void)
+{
+	return has_memory(SIM_MEMORY_MULTICAST) || has_memory(SIM_MEMORY_MULTICAST_IMPORTED) ||
+	       sim_export_is_multicast_held();
+}
+
 /* What the driver finds out before it touches anything. */
 static CUresult admit_checkpoint(void)
 {
@@ -134,6 +142,8 @@ static CUresult admit_checkpoint(void)
 		is_allowed = true;
 	if (target.operation != OPERATION_NONE || !is_allowed)
 		return CUDA_ERROR_ILLEGAL_STATE;
+	if (holds_multicast())
+		return CUDA_ERROR_NOT_SUPPORTED;
 	if (has_memory(SIM_MEMORY_MANAGED) && !sim_breaks("checkpoint_managed"))
 		return CUDA_ERROR_NOT_SUPPORTED;
 	return CUDA_SUCCESS;

@@ -4,6 +4,7 @@
 
 #include "capture.h"
 #include "machine.h"
+#include "multicast.h"
 #include "storage.h"
 #include "stream.h"
 
@@ -44,9 +45,13 @@ static CUresult let_go(CUmemGenericAllocationHandle handle)
 		return result;
 	if (--memory->handle_references == 0)
 		sim_set_remove(&handles, memory);
-	if (sim_breaks("mapping_holds_memory") || sim_breaks("descriptor_holds_memory") ||
-	    sim_breaks("keeper_without_cuda") || sim_breaks("released_memory_comes_back"))
+	if (!sim_memory_is_multicast(memory) &&
+	    (sim_breaks("mapping_holds_memory") || sim_breaks("descriptor_holds_memory") ||
+	     sim_breaks("keeper_without_cuda") || sim_breaks("released_memory_comes_back") ||
+	     sim_breaks("multicast_holds_memory")))
 		sim_storage_poison(memory->fd, memory->offset, memory->bytes);
+	if (sim_memory_is_multicast(memory) && sim_breaks("multicast_mapping_holds"))
+		sim_multicast_forget(memory);
 	sim_memory_unref(memory);
 	return CUDA_SUCCESS;
 }
@@ -154,6 +159,8 @@ static CUresult get_properties(CUmemAllocationProp *ret_properties,
 	if (ret_properties == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	result = sim_vmm_get(handle, &memory);
+	if (result == CUDA_SUCCESS && sim_memory_is_multicast(memory))
+		result = CUDA_ERROR_INVALID_VALUE;
 	if (result == CUDA_SUCCESS)
 		*ret_properties = memory->properties;
 	if (result == CUDA_SUCCESS && sim_breaks("properties_of_handle"))
@@ -233,15 +240,19 @@ static CUresult map(CUdeviceptr address, size_t bytes, size_t offset,
 		return result;
 	if (flags != 0 || bytes == 0 || address % SIM_GRANULARITY != 0)
 		return CUDA_ERROR_INVALID_VALUE;
-	/* All of the memory is mapped, neither a part of it nor more (measured on driver 580). */
-	if (offset != 0 || bytes != memory->bytes)
+	/* Memory is mapped whole, neither a part nor more (measured on driver 580); multicast is not. */
+	if (!sim_memory_is_multicast(memory) && (offset != 0 || bytes != memory->bytes))
 		return CUDA_ERROR_NOT_SUPPORTED;
+	if (bytes > memory->bytes || offset > memory->bytes - bytes)
+		return CUDA_ERROR_INVALID_VALUE;
 	if (reservation == NULL || !reservation->is_application)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (sim_breaks("mapped_twice") && is_mapped(memory))
 		return CUDA_ERROR_INVALID_VALUE;
 	result = sim_address_map(address, bytes, memory, offset, true, &range);
-	if (result == CUDA_SUCCESS && sim_breaks("access_needed"))
+	if (result == CUDA_SUCCESS &&
+	    (sim_breaks("access_needed") ||
+	     (sim_memory_is_multicast(memory) && sim_breaks("multicast_access"))))
 		range->device_rights[0] = CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 	return result == CUDA_SUCCESS ? sim_address_show(range) : result;
 }
@@ -322,7 +333,8 @@ static CUresult set_access(CUdeviceptr address, size_t bytes, const CUmemAccessD
 		if (!range->is_vmm)
 			result = CUDA_ERROR_INVALID_VALUE;
 		for (size_t k = 0; k < count; k++)
-			if (is_host(&accesses[k].location) && range->memory->device >= 0)
+			if (is_host(&accesses[k].location) &&
+			    (range->memory->device >= 0 || sim_memory_is_multicast(range->memory)))
 				result = CUDA_ERROR_NOT_SUPPORTED;
 	}
 	for (size_t i = 0; i < range_count * count && result == CUDA_SUCCESS; i++)
