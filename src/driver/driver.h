@@ -50,6 +50,14 @@
 	X(cuMemGetInfo, 3020, cuMemGetInfo_v2, REQUIRED) \
 	X(cuMemAlloc, 3020, cuMemAlloc_v2, REQUIRED) \
 	X(cuMemFree, 3020, cuMemFree_v2, REQUIRED) \
+	X(cuMemAddressReserve, 10020, cuMemAddressReserve, REQUIRED) \
+	X(cuMemAddressFree, 10020, cuMemAddressFree, REQUIRED) \
+	X(cuMemCreate, 10020, cuMemCreate, REQUIRED) \
+	X(cuMemRelease, 10020, cuMemRelease, REQUIRED) \
+	X(cuMemMap, 10020, cuMemMap, REQUIRED) \
+	X(cuMemUnmap, 10020, cuMemUnmap, REQUIRED) \
+	X(cuMemSetAccess, 10020, cuMemSetAccess, REQUIRED) \
+	X(cuMemImportFromShareableHandle, 10020, cuMemImportFromShareableHandle, REQUIRED) \
 	X(cuMemHostAlloc, 2020, cuMemHostAlloc, REQUIRED) \
 	X(cuMemFreeHost, 2000, cuMemFreeHost, REQUIRED) \
 	X(cuMemHostRegister, 6050, cuMemHostRegister_v2, REQUIRED) \
