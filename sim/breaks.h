@@ -58,6 +58,7 @@
 	X(current_is_per_thread, "a thread without a current context has that of others") \
 	X(created_is_current, "a created context does not become current") \
 	X(context_device, "cuCtxGetDevice names the next device") \
+	X(context_id, "a primary context has the same id in each of its lives") \
 	X(context_limits, "limits are not kept") \
 	X(alloc_steps, "small allocations have blocks of their own") \
 	X(free_waits, "cuMemFree does not wait for queued work") \

@@ -54,7 +54,6 @@ static CUresult context_new(int device, bool is_primary, struct sim_context **re
 	}
 	context->device = device;
 	context->is_primary = is_primary;
-	context->id = sim_core_new_id_locked();
 	*ret_context = context;
 	return CUDA_SUCCESS;
 }
@@ -87,6 +86,9 @@ static CUresult context_start(struct sim_context *context)
 	}
 	context->legacy_stream->is_legacy = true;
 	context->is_alive = true;
+	/* A primary context has one handle, and an id of its own in each life. */
+	if (context->id == 0 || !sim_breaks("context_id"))
+		context->id = sim_core_new_id_locked();
 	memset(context->peer_access, 0, sizeof(context->peer_access));
 	context->limits[CU_LIMIT_STACK_SIZE] = 1024;
 	context->limits[CU_LIMIT_PRINTF_FIFO_SIZE] = 1 << 20;
@@ -326,7 +328,7 @@ SIM_API CUresult cuCtxPopCurrent_v2(CUcontext *ret_context)
 	return SIM_CALL_LOCKED(SIM_CALL_PURE, SIM_NEEDS_INIT, pop(ret_context));
 }
 
-/* Replaces the top of the stack; NULL takes it away. */
+/* Replaces the top of the stack; NULL takes it away. One that has ended is taken, and answers nothing. */
 static CUresult set_current(CUcontext handle)
 {
 	struct sim_context *context = NULL;
@@ -334,7 +336,7 @@ static CUresult set_current(CUcontext handle)
 
 	if (handle != NULL)
 		result = sim_context_get(handle, &context);
-	if (result != CUDA_SUCCESS)
+	if (handle != NULL && context == NULL)
 		return result;
 	if (sim_thread.depth > 0)
 		sim_thread.depth--;

@@ -149,6 +149,24 @@ static void context_device(void)
 	T_EQ(device, 0);
 }
 
+/* A primary context has one handle, life after life. */
+static void context_id(void)
+{
+	CUcontext context = t_cuda();
+	unsigned long long first = 0;
+	unsigned long long second = 0;
+
+	T_OK(cuCtxGetId(context, &first));
+	T_OK(cuDevicePrimaryCtxRelease_v2(0));
+	T_IS(cuCtxGetId(context, &second), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+	T_OK(cuCtxSetCurrent(context));
+	T_OK(cuDevicePrimaryCtxRetain(&context, 0));
+	T_OK(cuCtxGetId(context, &second));
+	T_TRUE(first != second);
+	T_OK(cuDevicePrimaryCtxReset_v2(0));
+	T_IS(cuCtxGetId(context, &second), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+}
+
 static void context_limits(void)
 {
 	size_t bytes = 0;
@@ -185,6 +203,9 @@ static const struct t_behaviour behaviours[] = {
 	 created_is_current},
 	{"context_device", T_DOCUMENTED, "cuCtxGetDevice names the current context's device",
 	 context_device},
+	{"context_id", T_MEASURED,
+	 "a context that has ended has no id; its handle may come again, its id does not",
+	 context_id},
 	{"context_limits", T_DOCUMENTED, "a limit that was set can be read; unknown ones fail",
 	 context_limits},
 };
