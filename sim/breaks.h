@@ -58,6 +58,8 @@
 	X(current_is_per_thread, "a thread without a current context has that of others") \
 	X(created_is_current, "a created context does not become current") \
 	X(context_device, "cuCtxGetDevice names the next device") \
+	X(full_queue_waits, "a queue takes any number of works") \
+	X(full_queue_shuts_out, "queries do not wait for a submission that waits for room in a queue") \
 	X(context_id, "a primary context has the same id in each of its lives") \
 	X(context_limits, "limits are not kept") \
 	X(alloc_steps, "small allocations have blocks of their own") \

@@ -22,6 +22,7 @@ struct sim_context {
 	bool is_alive;     /* a primary context lives while it is retained */
 	unsigned retained; /* primary: how often */
 	struct sim_stream *legacy_stream;
+	unsigned submitters;               /* calls that wait for room in a full queue */
 	unsigned orphans;                  /* destroyed streams whose work has not ended */
 	bool peer_access[SIM_DEVICES_MAX]; /* contexts on these devices were made accessible */
 	size_t limits[SIM_LIMIT_COUNT];

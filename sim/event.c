@@ -79,6 +79,7 @@ static CUresult create(CUevent *ret_event, unsigned flags)
 	struct sim_event *event = NULL;
 	CUresult result;
 
+	sim_stream_wait_submitters(sim_context_current());
 	if (ret_event == NULL || (flags & ~CREATE_FLAGS) != 0)
 		return CUDA_ERROR_INVALID_VALUE;
 	if ((flags & CU_EVENT_INTERPROCESS) != 0 && (flags & CU_EVENT_DISABLE_TIMING) == 0)
@@ -153,6 +154,11 @@ static CUresult query(CUevent handle)
 	struct sim_event *event = NULL;
 	CUresult result = sim_event_get(handle, &event);
 
+	if (result == CUDA_SUCCESS) {
+		sim_stream_wait_submitters(event->context);
+		/* It may have been destroyed meanwhile. */
+		result = sim_event_get(handle, &event);
+	}
 	if (result != CUDA_SUCCESS)
 		return result;
 	result = sim_capture_check_event(event->capture_id);

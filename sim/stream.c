@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#define QUEUE_WORKS_MAX 1024 /* driver 580: 1021 */
+
 void sim_work_ref(struct sim_work *work)
 {
 	work->references++;
@@ -74,6 +76,7 @@ static void run_first(struct sim_stream *stream)
 	work->is_done = true;
 	drop_dependencies(work);
 	stream->first = work->next;
+	stream->queued--;
 	if (stream->first == NULL)
 		stream->last = NULL;
 	sim_work_unref(work);
@@ -232,6 +235,7 @@ static void enqueue(struct sim_stream *stream, struct sim_work *work)
 	stream->last = work;
 	sim_work_unref(stream->latest);
 	stream->latest = work;
+	stream->queued++;
 	work->references++;
 	(void)pthread_cond_signal(&stream->has_work);
 }
@@ -263,10 +267,33 @@ static CUresult submit(struct sim_stream *stream, const struct sim_action *actio
 	return CUDA_SUCCESS;
 }
 
+static void wait_for_room(struct sim_stream *stream)
+{
+	struct sim_context *context = stream->context;
+
+	if (stream->capture != NULL || stream->queued < QUEUE_WORKS_MAX ||
+	    sim_breaks("full_queue_waits"))
+		return;
+	context->submitters++;
+	while (stream->queued >= QUEUE_WORKS_MAX)
+		(void)pthread_cond_wait(&sim_core.progress, &sim_core.lock);
+	context->submitters--;
+	(void)pthread_cond_broadcast(&sim_core.progress);
+}
+
+void sim_stream_wait_submitters(const struct sim_context *context)
+{
+	while (context->submitters > 0 && !sim_breaks("full_queue_shuts_out"))
+		(void)pthread_cond_wait(&sim_core.progress, &sim_core.lock);
+}
+
 CUresult sim_stream_submit(struct sim_stream *stream, const struct sim_action *action, void *owned,
 			   struct sim_work **ret_work)
 {
-	CUresult result = sim_capture_check_submit(stream);
+	CUresult result;
+
+	wait_for_room(stream);
+	result = sim_capture_check_submit(stream);
 
 	if (ret_work != NULL)
 		*ret_work = NULL;

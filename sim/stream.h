@@ -42,6 +42,7 @@ struct sim_stream {
 	pthread_t worker;
 	pthread_cond_t has_work;
 	struct sim_work *first; /* queue; first may be running */
+	unsigned queued;        /* works in it */
 	struct sim_work *last;
 	struct sim_work *latest; /* a reference on the newest work, ended or not; NULL: none yet */
 	struct sim_capture *capture;          /* the capture that it takes part in */
@@ -68,6 +69,11 @@ CUresult sim_stream_submit(struct sim_stream *stream, const struct sim_action *a
 /* The same, after another work as well. Not for streams that are captured. */
 CUresult sim_stream_submit_after(struct sim_stream *stream, const struct sim_action *action,
 				 struct sim_work *after, struct sim_work **ret_work);
+/*
+ * Waits while a submission of the context waits for room in a full queue: so do queries and the making of events,
+ * as on hardware, which shuts them out until the submission is through.
+ */
+void sim_stream_wait_submitters(const struct sim_context *context);
 /* Queues it, waits for its end and answers with its result. */
 CUresult sim_stream_run(struct sim_stream *stream, const struct sim_action *action);
 

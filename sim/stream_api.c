@@ -123,6 +123,11 @@ static CUresult query(CUstream handle)
 	struct sim_stream *stream = NULL;
 	CUresult result = sim_stream_get(handle, &stream);
 
+	if (result == CUDA_SUCCESS) {
+		sim_stream_wait_submitters(stream->context);
+		/* It may have been destroyed meanwhile. */
+		result = sim_stream_get(handle, &stream);
+	}
 	if (result == CUDA_SUCCESS)
 		result = sim_capture_check_stream(stream);
 	if (result == CUDA_SUCCESS)

@@ -66,6 +66,84 @@ static void stream_context(void)
 	T_EQ(device, 0);
 }
 
+#define FULL_WORKS 3000 /* more than any queue takes */
+
+struct full_queue {
+	struct t_gate gate;
+	struct t_task submitter;
+	CUstream stream;
+	CUdeviceptr address;
+};
+
+static CUresult submit_many(void *argument)
+{
+	const struct full_queue *queue = argument;
+	CUresult result = CUDA_SUCCESS;
+
+	for (int i = 0; i < FULL_WORKS && result == CUDA_SUCCESS; i++)
+		result = cuMemsetD8Async(queue->address, (unsigned char)i, 4096, queue->stream);
+	return result;
+}
+
+static void queue_fill(struct full_queue *queue)
+{
+	(void)t_cuda();
+	queue->stream = t_stream(CU_STREAM_NON_BLOCKING);
+	queue->address = t_alloc(4096);
+	t_gate_close(&queue->gate, queue->stream);
+	t_task_start(&queue->submitter, submit_many, queue);
+	T_TRUE(!t_task_returns_within(&queue->submitter, T_BLOCK_MS));
+}
+
+static void queue_empty(struct full_queue *queue)
+{
+	t_gate_open(&queue->gate);
+	T_OK(t_task_join(&queue->submitter));
+	T_OK(cuStreamSynchronize(queue->stream));
+}
+
+static void full_queue_waits(void)
+{
+	struct full_queue queue;
+
+	queue_fill(&queue);
+	queue_empty(&queue);
+}
+
+static CUresult query(void *stream)
+{
+	return cuStreamQuery(stream);
+}
+
+static CUresult create_event(void *unused)
+{
+	CUevent event = NULL;
+
+	(void)unused;
+	return cuEventCreate(&event, CU_EVENT_DISABLE_TIMING);
+}
+
+static void full_queue_shuts_out(void)
+{
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
+	struct full_queue queue;
+	struct t_task asker;
+	struct t_task maker;
+	CUresult result;
+
+	queue_fill(&queue);
+	T_OK(cuStreamIsCapturing(queue.stream, &status));
+	T_EQ(status, CU_STREAM_CAPTURE_STATUS_NONE);
+	t_task_start(&asker, query, queue.stream);
+	t_task_start(&maker, create_event, NULL);
+	T_TRUE(!t_task_returns_within(&asker, T_BLOCK_MS));
+	T_TRUE(!t_task_returns_within(&maker, T_BLOCK_MS));
+	queue_empty(&queue);
+	result = t_task_join(&asker);
+	T_TRUE(result == CUDA_SUCCESS || result == CUDA_ERROR_NOT_READY);
+	T_OK(t_task_join(&maker));
+}
+
 static void query_tells_readiness(void)
 {
 	struct t_gate gate;
@@ -238,6 +316,13 @@ static const struct t_behaviour behaviours[] = {
 	 stream_context},
 	{"query_tells_readiness", T_DOCUMENTED, "a stream with work is NOT_READY, then SUCCESS",
 	 query_tells_readiness},
+	{"full_queue_waits", T_MEASURED,
+	 "a submission into a queue of about a thousand works waits until one of them ends",
+	 full_queue_waits},
+	{"full_queue_shuts_out", T_MEASURED,
+	 "meanwhile queries and cuEventCreate in its context wait for it, cuStreamIsCapturing "
+	 "does not",
+	 full_queue_shuts_out},
 	{"stream_is_ordered", T_DOCUMENTED, "work on a stream runs in its order",
 	 stream_is_ordered},
 	{"streams_are_independent", T_DOCUMENTED, "non-blocking streams do not wait for each other",

@@ -20,7 +20,7 @@
 #define THREADS 4ul
 #define ROUNDS 3
 #define WORDS ((size_t)1024)
-#define QUEUED 2000
+#define QUEUED 500
 #define SHORT_NS (300 * STASIS_NS_PER_MS)
 #define LONG_NS (20 * STASIS_NS_PER_S)
 
