@@ -58,6 +58,7 @@
 	X(current_is_per_thread, "a thread without a current context has that of others") \
 	X(created_is_current, "a created context does not become current") \
 	X(context_device, "cuCtxGetDevice names the next device") \
+	X(capture_to_graph, "what is captured into a given graph makes another one") \
 	X(full_queue_waits, "a queue takes any number of works") \
 	X(full_queue_shuts_out, "queries do not wait for a submission that waits for room in a queue") \
 	X(context_id, "a primary context has the same id in each of its lives") \

@@ -19,16 +19,15 @@ struct sim_capture *sim_capture_find(uint64_t id)
 	return capture;
 }
 
-CUresult sim_capture_new(struct sim_stream *stream, CUstreamCaptureMode mode)
+static CUresult capture_begin(struct sim_stream *stream, CUstreamCaptureMode mode,
+			      struct sim_graph *graph, bool is_given)
 {
 	struct sim_capture *capture = calloc(1, sizeof(*capture));
-	CUresult result =
-		capture != NULL ? sim_graph_new(&capture->graph) : CUDA_ERROR_OUT_OF_MEMORY;
 
-	if (result != CUDA_SUCCESS) {
-		free(capture);
-		return result;
-	}
+	if (capture == NULL)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	capture->graph = graph;
+	capture->has_given_graph = is_given;
 	capture->id = sim_core_new_id_locked();
 	capture->mode = mode;
 	capture->thread = pthread_self();
@@ -37,6 +36,49 @@ CUresult sim_capture_new(struct sim_stream *stream, CUstreamCaptureMode mode)
 	captures = capture;
 	stream->capture = capture;
 	return CUDA_SUCCESS;
+}
+
+CUresult sim_capture_new(struct sim_stream *stream, CUstreamCaptureMode mode)
+{
+	struct sim_graph *graph = NULL;
+	CUresult result = sim_graph_new(&graph);
+
+	if (result == CUDA_SUCCESS)
+		result = capture_begin(stream, mode, graph, false);
+	if (result != CUDA_SUCCESS)
+		sim_graph_unref(graph);
+	return result;
+}
+
+CUresult sim_capture_new_to(struct sim_stream *stream, CUstreamCaptureMode mode,
+			    struct sim_graph *graph, const CUgraphNode *nodes, size_t count)
+{
+	struct sim_graph_node **ends = calloc(count + 1, sizeof(struct sim_graph_node *));
+	CUresult result = ends != NULL ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+
+	for (size_t i = 0; i < count && result == CUDA_SUCCESS; i++) {
+		ends[i] = (struct sim_graph_node *)(void *)nodes[i];
+		if (!sim_set_has(&sim_core.graph_nodes, ends[i]) || ends[i]->graph != graph)
+			result = CUDA_ERROR_INVALID_VALUE;
+	}
+	if (result == CUDA_SUCCESS)
+		result = capture_begin(stream, mode, graph, true);
+	if (result != CUDA_SUCCESS) {
+		free(ends);
+		return result;
+	}
+	graph->references++;
+	stream->capture_ends = ends;
+	stream->capture_end_count = count;
+	return CUDA_SUCCESS;
+}
+
+bool sim_capture_records_into(const struct sim_graph *graph)
+{
+	for (const struct sim_capture *capture = captures; capture != NULL; capture = capture->next)
+		if (capture->graph == graph)
+			return true;
+	return false;
 }
 
 static void leave(struct sim_stream *stream)

@@ -17,12 +17,17 @@ struct sim_capture {
 	uint64_t id;
 	CUstreamCaptureMode mode;
 	bool is_invalidated;
+	bool has_given_graph;      /* one of the application's: it is there before and afterwards */
 	pthread_t thread;          /* who began it */
 	struct sim_stream *origin; /* where it began and must end; NULL once that is destroyed */
 	struct sim_graph *graph;
 };
 
+/* Into a graph of its own, or, behind 'count' nodes of it, into one that is given. */
 CUresult sim_capture_new(struct sim_stream *stream, CUstreamCaptureMode mode);
+CUresult sim_capture_new_to(struct sim_stream *stream, CUstreamCaptureMode mode,
+			    struct sim_graph *graph, const CUgraphNode *nodes, size_t count);
+bool sim_capture_records_into(const struct sim_graph *graph);
 /* All its streams leave it; the graph stays if somebody else holds it. */
 void sim_capture_end(struct sim_capture *capture);
 struct sim_capture *sim_capture_find(uint64_t id); /* NULL: it has ended */

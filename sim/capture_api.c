@@ -3,26 +3,62 @@
 #include "capture.h"
 #include "graph.h"
 
-static CUresult begin(CUstream handle, CUstreamCaptureMode mode)
+static CUresult may_begin(CUstream handle, CUstreamCaptureMode mode, struct sim_stream **ret_stream)
 {
-	struct sim_stream *stream = NULL;
 	CUresult result;
 
 	if ((unsigned)mode > CU_STREAM_CAPTURE_MODE_RELAXED)
 		return CUDA_ERROR_INVALID_VALUE;
-	result = sim_stream_get(handle, &stream);
+	result = sim_stream_get(handle, ret_stream);
 	if (result != CUDA_SUCCESS)
 		return result;
-	if (stream->is_legacy)
+	if ((*ret_stream)->is_legacy)
 		return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-	if (stream->capture != NULL)
-		return CUDA_ERROR_ILLEGAL_STATE;
-	return sim_capture_new(stream, mode);
+	return (*ret_stream)->capture == NULL ? CUDA_SUCCESS : CUDA_ERROR_ILLEGAL_STATE;
+}
+
+static CUresult begin(CUstream handle, CUstreamCaptureMode mode)
+{
+	struct sim_stream *stream = NULL;
+	CUresult result = may_begin(handle, mode, &stream);
+
+	return result == CUDA_SUCCESS ? sim_capture_new(stream, mode) : result;
 }
 
 SIM_API CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode mode)
 {
 	return SIM_CALL_LOCKED(SIM_CALL_HELD, SIM_NEEDS_CONTEXT, begin(stream, mode));
+}
+
+static CUresult begin_in(struct sim_stream *stream, CUstreamCaptureMode mode,
+			 struct sim_graph *graph, const CUgraphNode *nodes, size_t count)
+{
+	if (sim_breaks("capture_to_graph"))
+		return sim_capture_new(stream, mode);
+	return sim_capture_new_to(stream, mode, graph, nodes, count);
+}
+
+static CUresult begin_to(CUstream handle, CUstreamCaptureMode mode, CUgraph graph_handle,
+			 const CUgraphNode *nodes, size_t count)
+{
+	struct sim_graph *graph = (struct sim_graph *)(void *)graph_handle;
+	struct sim_stream *stream = NULL;
+	CUresult result;
+
+	if (!sim_set_has(&sim_core.graphs, graph) || (nodes == NULL && count > 0))
+		return CUDA_ERROR_INVALID_VALUE;
+	result = may_begin(handle, mode, &stream);
+	return result == CUDA_SUCCESS ? begin_in(stream, mode, graph, nodes, count) : result;
+}
+
+SIM_API CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph graph,
+					     const CUgraphNode *nodes, const CUgraphEdgeData *edges,
+					     size_t count, CUstreamCaptureMode mode)
+{
+	/* Kinds of edges are not simulated. */
+	return SIM_CALL_LOCKED(SIM_CALL_HELD, SIM_NEEDS_CONTEXT,
+			       edges != NULL ? CUDA_ERROR_NOT_SUPPORTED
+					     : begin_to(stream, mode, graph, nodes, count));
 }
 
 /* Every stream that joined must have been joined back into the one it began in. */
@@ -68,9 +104,11 @@ static CUresult end(CUstream handle, CUgraph *ret_graph)
 		result = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
 	else if (!is_joined(capture))
 		result = CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+	else if (capture->has_given_graph)
+		*ret_graph = (CUgraph)(void *)capture->graph;
 	else
 		result = sim_graph_publish(capture->graph, ret_graph);
-	if (result == CUDA_SUCCESS)
+	if (result == CUDA_SUCCESS && !capture->has_given_graph)
 		capture->graph->references++;
 	sim_capture_end(capture);
 	return result;

@@ -76,6 +76,8 @@ static CUresult destroy(CUgraph handle)
 
 	if (result != CUDA_SUCCESS)
 		return result;
+	if (sim_capture_records_into(graph))
+		return CUDA_ERROR_ILLEGAL_STATE;
 	sim_set_remove(&sim_core.graphs, graph);
 	sim_graph_unref(graph);
 	return CUDA_SUCCESS;

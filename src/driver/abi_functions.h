@@ -155,6 +155,7 @@
 	X(cuStreamAddCallback, 5000, cuStreamAddCallback) \
 	X(cuStreamIsCapturing, 10000, cuStreamIsCapturing) \
 	X(cuStreamBeginCapture, 10010, cuStreamBeginCapture_v2) \
+	X(cuStreamBeginCaptureToGraph, 12030, cuStreamBeginCaptureToGraph) \
 	X(cuStreamEndCapture, 10000, cuStreamEndCapture) \
 	X(cuStreamGetCaptureInfo, 11030, cuStreamGetCaptureInfo_v2) \
 	X(cuStreamGetCaptureInfo, 12030, cuStreamGetCaptureInfo_v3) \
@@ -361,6 +362,8 @@ CUresult CUDAAPI cuStreamWaitEvent(CUstream, CUevent, unsigned int);
 CUresult CUDAAPI cuStreamAddCallback(CUstream, CUstreamCallback, void *, unsigned int);
 CUresult CUDAAPI cuStreamIsCapturing(CUstream, CUstreamCaptureStatus *);
 CUresult CUDAAPI cuStreamBeginCapture_v2(CUstream, CUstreamCaptureMode);
+CUresult CUDAAPI cuStreamBeginCaptureToGraph(CUstream, CUgraph, const CUgraphNode *,
+					     const CUgraphEdgeData *, size_t, CUstreamCaptureMode);
 CUresult CUDAAPI cuStreamEndCapture(CUstream, CUgraph *);
 CUresult CUDAAPI cuStreamGetCaptureInfo_v2(CUstream, CUstreamCaptureStatus *, cuuint64_t *,
 					   CUgraph *, const CUgraphNode **, size_t *);

@@ -322,11 +322,45 @@ static void capture_ends_in_its_thread(void)
 	T_IS(t_task_join(&task), CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
 }
 
+static void capture_to_graph(void)
+{
+	CUdeviceptr address;
+	CUgraphNode node = NULL;
+	CUgraph graph = NULL;
+	CUgraph ended = NULL;
+	CUstream stream;
+	size_t count = 1;
+
+	(void)t_cuda();
+	stream = t_stream(CU_STREAM_NON_BLOCKING);
+	address = t_alloc(4096);
+	T_OK(cuGraphCreate(&graph, 0));
+	T_OK(cuStreamBeginCaptureToGraph(stream, graph, NULL, NULL, 0,
+					 CU_STREAM_CAPTURE_MODE_RELAXED));
+	T_OK(cuMemsetD8Async(address, 1, 4096, stream));
+	T_IS(cuGraphDestroy(graph), CUDA_ERROR_ILLEGAL_STATE);
+	T_OK(cuStreamEndCapture(stream, &ended));
+	T_TRUE(ended == graph);
+	T_OK(cuGraphGetNodes(graph, &node, &count));
+	T_EQ(count, 1);
+	T_OK(cuStreamBeginCaptureToGraph(stream, graph, &node, NULL, 1,
+					 CU_STREAM_CAPTURE_MODE_RELAXED));
+	T_OK(cuMemsetD8Async(address, 2, 4096, stream));
+	T_OK(cuStreamEndCapture(stream, &ended));
+	T_OK(cuGraphGetNodes(graph, NULL, &count));
+	T_EQ(count, 2);
+	T_OK(cuGraphDestroy(graph));
+}
+
 static const struct t_behaviour behaviours[] = {
 	{"capture_records", T_DOCUMENTED, "what is captured does not run", capture_records},
 	{"graph_replays", T_DOCUMENTED, "a graph does its work at each launch", graph_replays},
 	{"exec_outlives_graph", T_DOCUMENTED, "an instantiated graph outlives its graph",
 	 exec_outlives_graph},
+	{"capture_to_graph", T_MEASURED,
+	 "what is captured into a given graph is added to it, behind the nodes named; meanwhile "
+	 "it cannot be destroyed",
+	 capture_to_graph},
 	{"graph_counts_nodes", T_DOCUMENTED, "each captured operation is a node",
 	 graph_counts_nodes},
 	{"graph_launch_is_ordered", T_DOCUMENTED, "a graph launch waits its turn on the stream",
