@@ -34,19 +34,13 @@ struct point {
 
 /* All points that a capture passes, ours and those of the helpers that it uses. */
 static const struct point points[] = {
-	{"image_mkdir", "ENOSPC", true},
-	{"image_open", "EMFILE", true},
-	{"image_truncate", "ENOSPC", true},
-	{"image_sync", "ENOSPC", true},
-	{"image_sums_write", "ENOSPC", true},
-	{"image_owner_write", "ENOSPC", true},
-	{"image_manifest_write", "ENOSPC", true},
-	{"image_rename", "EACCES", true},
-	{"image_parent_sync", "ENOSPC", true},
-	{"file_write", "ENOSPC", true},
-	{"file_sync", "ENOSPC", true},
-	{"file_rename", "EACCES", false},
-	{"dir_sync", "EIO", true},
+	{"image_mkdir", "ENOSPC", true},       {"image_open", "EMFILE", true},
+	{"image_truncate", "ENOSPC", true},    {"image_sync", "ENOSPC", true},
+	{"image_sums_write", "ENOSPC", true},  {"image_shared_write", "ENOSPC", true},
+	{"image_owner_write", "ENOSPC", true}, {"image_manifest_write", "ENOSPC", true},
+	{"image_rename", "EACCES", true},      {"image_parent_sync", "ENOSPC", true},
+	{"file_write", "ENOSPC", true},        {"file_sync", "ENOSPC", true},
+	{"file_rename", "EACCES", false},      {"dir_sync", "EIO", true},
 	{"dir_rename", "EACCES", false},
 };
 
@@ -61,6 +55,7 @@ struct attempt {
 static int capture(const char *path)
 {
 	static const struct stasis_image_origin origin = {.tool_version = "0.1.0"};
+	static const char text[] = "{}";
 	const struct stasis_image_process process = t_image_process(1234);
 	const struct stasis_image_extent_plan plan = t_image_plan(0);
 	const struct stasis_image_gpu gpu = t_image_gpu(0);
@@ -72,7 +67,8 @@ static int capture(const char *path)
 	if (stasis_image_writer_open(path, &origin, &writer, &err) != 0 ||
 	    stasis_image_writer_gpu_add(writer, &gpu, &err) != 0 ||
 	    stasis_image_writer_process_add(writer, &process, &index, &err) != 0 ||
-	    stasis_image_writer_extent_add(writer, &plan, &output, &err) != 0)
+	    stasis_image_writer_extent_add(writer, &plan, &output, &err) != 0 ||
+	    stasis_image_writer_shared_set(writer, text, sizeof(text) - 1, &err) != 0)
 		return err.status == STASIS_REFUSED ? OUTCOME_REFUSED : OUTCOME_BROKEN;
 	t_image_fill(output);
 	if (stasis_image_writer_seal(writer, &err) != 0 ||
@@ -300,9 +296,12 @@ static void a_read_that_fails_refuses_the_image(void **state)
 		{"image_read_open:1=EIO", STASIS_BAD_IMAGE},
 		{"image_read_open:4=EACCES", STASIS_BAD_IMAGE},
 		{"image_read_open:2=EMFILE", STASIS_REFUSED},
-		{"image_read_open:5=EIO", STASIS_OK}, /* manifest, two stripes, sums: no fifth */
+		{"image_read_open:5=EACCES", STASIS_BAD_IMAGE},
+		/* Manifest, two stripes, sums, shared.json: no sixth. */
+		{"image_read_open:6=EIO", STASIS_OK},
 		{"image_read:1=EIO", STASIS_BAD_IMAGE},
 		{"image_read:2=EIO", STASIS_BAD_IMAGE},
+		{"image_read:3=EIO", STASIS_BAD_IMAGE},
 		{"image_read:1=EINTR", STASIS_OK},
 		{"image_read:*=short", STASIS_OK},
 	};
