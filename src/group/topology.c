@@ -2,6 +2,7 @@
 
 #include "group/topology.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -173,7 +174,8 @@ int stasis_topology_add(struct stasis_topology *topology, const struct stasis_me
 	if (members)
 		topology->members = members;
 	if (!records || !members)
-		return stasis_fail(err, STASIS_REFUSED, "out of memory");
+		return stasis_fail_code(err, STASIS_REFUSED, ENOMEM, "add process %d to the group",
+					(int)member->pid);
 	if (member->record_count > 0)
 		memcpy(records, member->records, member->record_count * sizeof(*records));
 	qsort(records, member->record_count, sizeof(*records), stasis_record_compare);

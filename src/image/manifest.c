@@ -20,75 +20,85 @@
 		array, ARRAY_COUNT(array)                                                          \
 	}
 
+static const char *const store_names[] = {
+	[STASIS_IMAGE_STORE_CUSTOM] = "custom",
+	[STASIS_IMAGE_STORE_NATIVE] = "native",
+	[STASIS_IMAGE_STORE_SHARED] = "shared",
+	[STASIS_IMAGE_STORE_HOST] = "host",
+};
+
+/* Fields of names are read and written through that type. */
+_Static_assert(sizeof(enum stasis_image_store) == sizeof(uint32_t), "a store is 32 bits");
+
 /* clang-format off */
 static const struct stasis_image_field manifest_fields[] = {
-	{"digest",              STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
-	{"format",              STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
-	{"format_version",      STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
-	{"capture_id",          STASIS_IMAGE_FIELD_ID, AT(manifest, capture_id), 0, 0},
-	{"store",               STASIS_IMAGE_FIELD_STORE, AT(manifest, store), STASIS_IMAGE_STORE_CUSTOM, STASIS_IMAGE_STORE_NATIVE},
-	{"tool_version",        STASIS_IMAGE_FIELD_TEXT, AT(manifest, tool_version), 1, TEXT_MAX},
-	{"interposer_build_id", STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
-	{"created",             STASIS_IMAGE_FIELD_TEXT, AT(manifest, created), 20, 20},
-	{"kernel",              STASIS_IMAGE_FIELD_TEXT, AT(manifest, kernel), 1, TEXT_MAX},
-	{"driver_version",      STASIS_IMAGE_FIELD_TEXT_OR_NULL, AT(manifest, driver_version), 1, TEXT_MAX},
-	{"cuda_version",        STASIS_IMAGE_FIELD_U32, AT(manifest, cuda_version), 0, INT32_MAX},
-	{"gpus",                STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
-	{"processes",           STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
-	{"extents",             STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
-	{"options",             STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
-	{"phases",              STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
-	{"shared",              STASIS_IMAGE_FIELD_OPTIONAL, 0, 0, 0},
+	{"digest",              STASIS_IMAGE_FIELD_OTHER, 0, 0, 0, NULL},
+	{"format",              STASIS_IMAGE_FIELD_OTHER, 0, 0, 0, NULL},
+	{"format_version",      STASIS_IMAGE_FIELD_OTHER, 0, 0, 0, NULL},
+	{"capture_id",          STASIS_IMAGE_FIELD_ID, AT(manifest, capture_id), 0, 0, NULL},
+	{"store",               STASIS_IMAGE_FIELD_NAME, AT(manifest, store), STASIS_IMAGE_STORE_CUSTOM, STASIS_IMAGE_STORE_NATIVE, store_names},
+	{"tool_version",        STASIS_IMAGE_FIELD_TEXT, AT(manifest, tool_version), 1, TEXT_MAX, NULL},
+	{"interposer_build_id", STASIS_IMAGE_FIELD_OTHER, 0, 0, 0, NULL},
+	{"created",             STASIS_IMAGE_FIELD_TEXT, AT(manifest, created), 20, 20, NULL},
+	{"kernel",              STASIS_IMAGE_FIELD_TEXT, AT(manifest, kernel), 1, TEXT_MAX, NULL},
+	{"driver_version",      STASIS_IMAGE_FIELD_TEXT_OR_NULL, AT(manifest, driver_version), 1, TEXT_MAX, NULL},
+	{"cuda_version",        STASIS_IMAGE_FIELD_U32, AT(manifest, cuda_version), 0, INT32_MAX, NULL},
+	{"gpus",                STASIS_IMAGE_FIELD_OTHER, 0, 0, 0, NULL},
+	{"processes",           STASIS_IMAGE_FIELD_OTHER, 0, 0, 0, NULL},
+	{"extents",             STASIS_IMAGE_FIELD_OTHER, 0, 0, 0, NULL},
+	{"options",             STASIS_IMAGE_FIELD_OTHER, 0, 0, 0, NULL},
+	{"phases",              STASIS_IMAGE_FIELD_OTHER, 0, 0, 0, NULL},
+	{"shared",              STASIS_IMAGE_FIELD_OPTIONAL, 0, 0, 0, NULL},
 };
 
 static const struct stasis_image_field gpu_fields[] = {
-	{"uuid",             STASIS_IMAGE_FIELD_UUID, AT(gpu, uuid), 0, 0},
-	{"name",             STASIS_IMAGE_FIELD_TEXT, AT(gpu, name), 1, TEXT_MAX},
-	{"pci_bus_id",       STASIS_IMAGE_FIELD_TEXT_OR_NULL, AT(gpu, pci_bus_id), 1, TEXT_MAX},
-	{"ordinal",          STASIS_IMAGE_FIELD_U32, AT(gpu, ordinal), 0, INT32_MAX},
-	{"capability_major", STASIS_IMAGE_FIELD_U32, AT(gpu, capability_major), 0, INT32_MAX},
-	{"capability_minor", STASIS_IMAGE_FIELD_U32, AT(gpu, capability_minor), 0, INT32_MAX},
-	{"bytes",            STASIS_IMAGE_FIELD_U64, AT(gpu, bytes), 1, STASIS_IMAGE_BYTES_MAX},
+	{"uuid",             STASIS_IMAGE_FIELD_UUID, AT(gpu, uuid), 0, 0, NULL},
+	{"name",             STASIS_IMAGE_FIELD_TEXT, AT(gpu, name), 1, TEXT_MAX, NULL},
+	{"pci_bus_id",       STASIS_IMAGE_FIELD_TEXT_OR_NULL, AT(gpu, pci_bus_id), 1, TEXT_MAX, NULL},
+	{"ordinal",          STASIS_IMAGE_FIELD_U32, AT(gpu, ordinal), 0, INT32_MAX, NULL},
+	{"capability_major", STASIS_IMAGE_FIELD_U32, AT(gpu, capability_major), 0, INT32_MAX, NULL},
+	{"capability_minor", STASIS_IMAGE_FIELD_U32, AT(gpu, capability_minor), 0, INT32_MAX, NULL},
+	{"bytes",            STASIS_IMAGE_FIELD_U64, AT(gpu, bytes), 1, STASIS_IMAGE_BYTES_MAX, NULL},
 };
 
 static const struct stasis_image_field process_fields[] = {
-	{"pid",          STASIS_IMAGE_FIELD_S32, AT(process, pid), 1, INT32_MAX},
-	{"start_ticks",  STASIS_IMAGE_FIELD_U64, AT(process, start_ticks), 0, JSON_MAX},
-	{"executable",   STASIS_IMAGE_FIELD_TEXT, AT(process, executable), 1, STASIS_IMAGE_PATH_BYTES - 1},
-	{"participant",  STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
-	{"extent_count", STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
+	{"pid",          STASIS_IMAGE_FIELD_S32, AT(process, pid), 1, INT32_MAX, NULL},
+	{"start_ticks",  STASIS_IMAGE_FIELD_U64, AT(process, start_ticks), 0, JSON_MAX, NULL},
+	{"executable",   STASIS_IMAGE_FIELD_TEXT, AT(process, executable), 1, STASIS_IMAGE_PATH_BYTES - 1, NULL},
+	{"participant",  STASIS_IMAGE_FIELD_OTHER, 0, 0, 0, NULL},
+	{"extent_count", STASIS_IMAGE_FIELD_OTHER, 0, 0, 0, NULL},
 };
 
 static const struct stasis_image_field extent_fields[] = {
-	{"id",               STASIS_IMAGE_FIELD_ID, AT(extent, id), 0, 0},
-	{"name",             STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
-	{"process",          STASIS_IMAGE_FIELD_U32, AT(extent, process_index), 0, STASIS_IMAGE_PROCESSES_MAX - 1},
-	{"gpu",              STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
-	{"store",            STASIS_IMAGE_FIELD_STORE, AT(extent, store), STASIS_IMAGE_STORE_CUSTOM, STASIS_IMAGE_STORE_HOST},
-	{"logical_bytes",    STASIS_IMAGE_FIELD_U64, AT(extent, logical_bytes), 1, STASIS_IMAGE_BYTES_MAX},
-	{"stored_bytes",     STASIS_IMAGE_FIELD_U64, AT(extent, stored_bytes), 0, STASIS_IMAGE_BYTES_MAX},
-	{"chunk_bytes",      STASIS_IMAGE_FIELD_U64, AT(extent, chunk_bytes), STASIS_CHUNK_BYTES_MIN, STASIS_CHUNK_BYTES_MAX},
-	{"stripe_count",     STASIS_IMAGE_FIELD_U32, AT(extent, stripe_count), 1, STASIS_STRIPES_MAX},
-	{"stripe_bytes",     STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
-	{"digest_algorithm", STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
-	{"sums_bytes",       STASIS_IMAGE_FIELD_U64, AT(extent, sums_bytes), 0, JSON_MAX},
-	{"sums_digest",      STASIS_IMAGE_FIELD_DIGEST, AT(extent, sums_digest), 0, 0},
+	{"id",               STASIS_IMAGE_FIELD_ID, AT(extent, id), 0, 0, NULL},
+	{"name",             STASIS_IMAGE_FIELD_OTHER, 0, 0, 0, NULL},
+	{"process",          STASIS_IMAGE_FIELD_U32, AT(extent, process_index), 0, STASIS_IMAGE_PROCESSES_MAX - 1, NULL},
+	{"gpu",              STASIS_IMAGE_FIELD_OTHER, 0, 0, 0, NULL},
+	{"store",            STASIS_IMAGE_FIELD_NAME, AT(extent, store), STASIS_IMAGE_STORE_CUSTOM, STASIS_IMAGE_STORE_HOST, store_names},
+	{"logical_bytes",    STASIS_IMAGE_FIELD_U64, AT(extent, logical_bytes), 1, STASIS_IMAGE_BYTES_MAX, NULL},
+	{"stored_bytes",     STASIS_IMAGE_FIELD_U64, AT(extent, stored_bytes), 0, STASIS_IMAGE_BYTES_MAX, NULL},
+	{"chunk_bytes",      STASIS_IMAGE_FIELD_U64, AT(extent, chunk_bytes), STASIS_CHUNK_BYTES_MIN, STASIS_CHUNK_BYTES_MAX, NULL},
+	{"stripe_count",     STASIS_IMAGE_FIELD_U32, AT(extent, stripe_count), 1, STASIS_STRIPES_MAX, NULL},
+	{"stripe_bytes",     STASIS_IMAGE_FIELD_OTHER, 0, 0, 0, NULL},
+	{"digest_algorithm", STASIS_IMAGE_FIELD_OTHER, 0, 0, 0, NULL},
+	{"sums_bytes",       STASIS_IMAGE_FIELD_U64, AT(extent, sums_bytes), 0, JSON_MAX, NULL},
+	{"sums_digest",      STASIS_IMAGE_FIELD_DIGEST, AT(extent, sums_digest), 0, 0, NULL},
 };
 
 static const struct stasis_image_field option_fields[] = {
-	{"name",  STASIS_IMAGE_FIELD_TEXT, AT(option, name), 1, TEXT_MAX},
-	{"value", STASIS_IMAGE_FIELD_TEXT, AT(option, value), 0, TEXT_MAX},
+	{"name",  STASIS_IMAGE_FIELD_TEXT, AT(option, name), 1, TEXT_MAX, NULL},
+	{"value", STASIS_IMAGE_FIELD_TEXT, AT(option, value), 0, TEXT_MAX, NULL},
 };
 
 static const struct stasis_image_field phase_fields[] = {
-	{"name",        STASIS_IMAGE_FIELD_TEXT, AT(phase, name), 1, TEXT_MAX},
-	{"duration_ns", STASIS_IMAGE_FIELD_U64, AT(phase, duration_ns), 0, JSON_MAX},
-	{"bytes",       STASIS_IMAGE_FIELD_U64, AT(phase, bytes), 0, JSON_MAX},
+	{"name",        STASIS_IMAGE_FIELD_TEXT, AT(phase, name), 1, TEXT_MAX, NULL},
+	{"duration_ns", STASIS_IMAGE_FIELD_U64, AT(phase, duration_ns), 0, JSON_MAX, NULL},
+	{"bytes",       STASIS_IMAGE_FIELD_U64, AT(phase, bytes), 0, JSON_MAX, NULL},
 };
 
 static const struct stasis_image_field shared_fields[] = {
-	{"bytes",  STASIS_IMAGE_FIELD_U64, AT(shared_file, bytes), 1, STASIS_IMAGE_SHARED_BYTES_MAX},
-	{"digest", STASIS_IMAGE_FIELD_DIGEST, AT(shared_file, digest), 0, 0},
+	{"bytes",  STASIS_IMAGE_FIELD_U64, AT(shared_file, bytes), 1, STASIS_IMAGE_SHARED_BYTES_MAX, NULL},
+	{"digest", STASIS_IMAGE_FIELD_DIGEST, AT(shared_file, digest), 0, 0, NULL},
 };
 /* clang-format on */
 
@@ -112,14 +122,7 @@ void stasis_image_manifest_fini(struct stasis_image_manifest *manifest)
 
 const char *stasis_image_store_name(enum stasis_image_store store)
 {
-	static const char *const names[] = {
-		[STASIS_IMAGE_STORE_CUSTOM] = "custom",
-		[STASIS_IMAGE_STORE_NATIVE] = "native",
-		[STASIS_IMAGE_STORE_SHARED] = "shared",
-		[STASIS_IMAGE_STORE_HOST] = "host",
-	};
-
-	return names[store];
+	return store_names[store];
 }
 
 const char *stasis_image_extent_stem(const struct stasis_image_extent *extent,

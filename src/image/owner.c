@@ -24,17 +24,17 @@
 
 /* clang-format off */
 static const struct stasis_image_field owner_fields[] = {
-	{"format",         STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
-	{"format_version", STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
-	{"boot_id",        STASIS_IMAGE_FIELD_TEXT, offsetof(struct stasis_image_owner, boot_id), 1, TEXT_MAX},
-	{"pid_namespace",  STASIS_IMAGE_FIELD_TEXT, offsetof(struct stasis_image_owner, pid_namespace), 1, TEXT_MAX},
-	{"capturer",       STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
-	{"processes",      STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
+	{"format",         STASIS_IMAGE_FIELD_OTHER, 0, 0, 0, NULL},
+	{"format_version", STASIS_IMAGE_FIELD_OTHER, 0, 0, 0, NULL},
+	{"boot_id",        STASIS_IMAGE_FIELD_TEXT, offsetof(struct stasis_image_owner, boot_id), 1, TEXT_MAX, NULL},
+	{"pid_namespace",  STASIS_IMAGE_FIELD_TEXT, offsetof(struct stasis_image_owner, pid_namespace), 1, TEXT_MAX, NULL},
+	{"capturer",       STASIS_IMAGE_FIELD_OTHER, 0, 0, 0, NULL},
+	{"processes",      STASIS_IMAGE_FIELD_OTHER, 0, 0, 0, NULL},
 };
 
 static const struct stasis_image_field process_fields[] = {
-	{"pid",         STASIS_IMAGE_FIELD_S32, offsetof(struct stasis_image_owner_process, pid), 1, INT32_MAX},
-	{"start_ticks", STASIS_IMAGE_FIELD_U64, offsetof(struct stasis_image_owner_process, start_ticks), 0, INT64_MAX},
+	{"pid",         STASIS_IMAGE_FIELD_S32, offsetof(struct stasis_image_owner_process, pid), 1, INT32_MAX, NULL},
+	{"start_ticks", STASIS_IMAGE_FIELD_U64, offsetof(struct stasis_image_owner_process, start_ticks), 0, INT64_MAX, NULL},
 };
 /* clang-format on */
 

@@ -24,12 +24,12 @@
 
 /* clang-format off */
 static const struct stasis_image_field record_fields[] = {
-	{"format",         STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
-	{"format_version", STASIS_IMAGE_FIELD_OTHER, 0, 0, 0},
+	{"format",         STASIS_IMAGE_FIELD_OTHER, 0, 0, 0, NULL},
+	{"format_version", STASIS_IMAGE_FIELD_OTHER, 0, 0, 0, NULL},
 	{"file_count", STASIS_IMAGE_FIELD_U32, offsetof(struct stasis_image_reserve_record, file_count),
-	 1, STASIS_IMAGE_RESERVE_FILES_MAX},
+	 1, STASIS_IMAGE_RESERVE_FILES_MAX, NULL},
 	{"file_bytes", STASIS_IMAGE_FIELD_U64, offsetof(struct stasis_image_reserve_record, file_bytes),
-	 STASIS_STORED_ALIGNMENT, STASIS_IMAGE_BYTES_MAX},
+	 STASIS_STORED_ALIGNMENT, STASIS_IMAGE_BYTES_MAX, NULL},
 };
 /* clang-format on */
 
