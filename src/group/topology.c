@@ -2,6 +2,7 @@
 
 #include "group/topology.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -162,6 +163,7 @@ int stasis_topology_add(struct stasis_topology *topology, const struct stasis_me
 	CLEANUP(free) struct stasis_wire_record *records = NULL;
 	struct stasis_member *members;
 
+	assert(!topology->holders);
 	if (topology->member_count == STASIS_WIRE_PEERS_MAX)
 		return stasis_fail(err, STASIS_REFUSED,
 				   "the group has more than %d processes, which is the most that "
@@ -264,7 +266,9 @@ static bool is_ours(const struct stasis_group_object *object)
 		const struct stasis_wire_allocation *record =
 			&object->holders[i].record->allocation;
 
-		if (record->role == STASIS_WIRE_IMPORTER ||
+		/* Whoever calls it multicast, which is refused later, cannot make it private. */
+		if (object->holders[i].record->type != STASIS_WIRE_ALLOCATION ||
+		    record->role == STASIS_WIRE_IMPORTER ||
 		    (record->flags & (STASIS_WIRE_IS_SHARED | STASIS_WIRE_HAS_CONTENT)) != 0)
 			return true;
 	}
@@ -292,21 +296,23 @@ static void object_fill(struct stasis_group_object *object, const struct stasis_
 static int objects_make(struct stasis_topology *topology, struct stasis_error *err)
 {
 	uint32_t count = holders_count(topology);
+	CLEANUP(free) struct stasis_holder *holders = calloc(count + 1, sizeof(*holders));
+	CLEANUP(free) struct stasis_group_object *objects = calloc(count + 1, sizeof(*objects));
 
-	topology->holders = calloc(count + 1, sizeof(topology->holders[0]));
-	topology->objects = calloc(count + 1, sizeof(topology->objects[0]));
-	if (!topology->holders || !topology->objects)
+	if (!holders || !objects)
 		return stasis_fail(err, STASIS_REFUSED, "out of memory");
+	topology->holders = ptr_steal(&holders);
+	topology->objects = ptr_steal(&objects);
 	holders_fill(topology);
 	for (uint32_t at = 0; at < count;) {
-		const struct stasis_holder *holders = &topology->holders[at];
+		const struct stasis_holder *first = &topology->holders[at];
 		uint32_t same = 1;
 
 		while (at + same < count &&
-		       stasis_id_equal(stasis_record_object(holders[0].record),
-				       stasis_record_object(holders[same].record)))
+		       stasis_id_equal(stasis_record_object(first[0].record),
+				       stasis_record_object(first[same].record)))
 			same++;
-		object_fill(&topology->objects[topology->object_count++], holders, same);
+		object_fill(&topology->objects[topology->object_count++], first, same);
 		at += same;
 	}
 	return 0;
@@ -325,12 +331,21 @@ const struct stasis_group_object *stasis_topology_find(const struct stasis_topol
 					  : NULL;
 }
 
-int stasis_topology_check(struct stasis_topology *topology, struct stasis_error *err)
+int stasis_topology_assemble(struct stasis_topology *topology, struct stasis_error *err)
 {
 	if (topology->member_count == 0)
 		return stasis_fail(err, STASIS_REFUSED, "no process was named");
+	if (topology->holders)
+		return 0;
 	qsort(topology->members, topology->member_count, sizeof(topology->members[0]),
 	      member_compare);
+	return objects_make(topology, err);
+}
+
+int stasis_topology_check(struct stasis_topology *topology, struct stasis_error *err)
+{
+	if (stasis_topology_assemble(topology, err) != 0)
+		return -1;
 	for (uint32_t i = 0; i < topology->member_count; i++) {
 		const struct stasis_member *member = &topology->members[i];
 
@@ -344,11 +359,89 @@ int stasis_topology_check(struct stasis_topology *topology, struct stasis_error 
 		if (stasis_topology_check_member(member, err) != 0)
 			return -1;
 	}
-	if (objects_make(topology, err) != 0)
-		return -1;
 	for (uint32_t i = 0; i < topology->object_count; i++) {
 		if (stasis_topology_check_object(topology, &topology->objects[i], err) != 0)
 			return -1;
 	}
 	return 0;
+}
+
+/* ---- needs ---- */
+
+static int device_compare(const void *a, const void *b)
+{
+	return id_compare(&((const struct stasis_device_need *)a)->device,
+			  &((const struct stasis_device_need *)b)->device);
+}
+
+/* The definition of an object with contents that are ours; NULL for one without. */
+static const struct stasis_wire_allocation *content_of(const struct stasis_group_object *object)
+{
+	const struct stasis_wire_record *record = object->holders[object->owner_index].record;
+
+	if (!object->is_ours || record->type != STASIS_WIRE_ALLOCATION)
+		return NULL;
+	return &record->allocation;
+}
+
+/* Every sum is at most the total, whose overflow is refused first. */
+static int need_add(struct stasis_needs *needs, const struct stasis_wire_allocation *content,
+		    struct stasis_error *err)
+{
+	if (__builtin_add_overflow(needs->bytes, content->bytes, &needs->bytes))
+		return stasis_fail(err, STASIS_REFUSED,
+				   "the contents of all objects exceed 64 bits in bytes");
+	if (content->location_type != LOCATION_DEVICE) {
+		needs->host_bytes += content->bytes;
+		needs->host_object_count++;
+		return 0;
+	}
+	needs->devices[needs->device_count++] = (struct stasis_device_need){
+		.device = content->device, .bytes = content->bytes, .object_count = 1};
+	return 0;
+}
+
+/* One entry an object becomes one entry a device. */
+static void needs_merge(struct stasis_needs *needs)
+{
+	uint32_t count = 0;
+
+	qsort(needs->devices, needs->device_count, sizeof(needs->devices[0]), device_compare);
+	for (uint32_t i = 0; i < needs->device_count; i++) {
+		struct stasis_device_need *last = &needs->devices[count > 0 ? count - 1 : 0];
+
+		if (count > 0 && stasis_id_equal(&last->device, &needs->devices[i].device)) {
+			last->bytes += needs->devices[i].bytes;
+			last->object_count++;
+		} else {
+			needs->devices[count++] = needs->devices[i];
+		}
+	}
+	needs->device_count = count;
+}
+
+int stasis_topology_needs(const struct stasis_topology *topology, struct stasis_needs *ret_needs,
+			  struct stasis_error *err)
+{
+	CLEANUP(needs) struct stasis_needs needs = {.devices = NULL};
+
+	needs.devices = calloc((size_t)topology->object_count + 1, sizeof(needs.devices[0]));
+	if (!needs.devices)
+		return stasis_fail(err, STASIS_REFUSED, "out of memory");
+	for (uint32_t i = 0; i < topology->object_count; i++) {
+		const struct stasis_wire_allocation *content = content_of(&topology->objects[i]);
+
+		if (content && need_add(&needs, content, err) != 0)
+			return -1;
+	}
+	needs_merge(&needs);
+	*ret_needs = needs;
+	needs = (struct stasis_needs){.devices = NULL};
+	return 0;
+}
+
+void stasis_needs_free(struct stasis_needs *needs)
+{
+	free(needs->devices);
+	*needs = (struct stasis_needs){.devices = NULL};
 }

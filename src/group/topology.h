@@ -52,11 +52,11 @@ struct stasis_group_object {
 
 /* Empty when zeroed. */
 struct stasis_topology {
-	struct stasis_member *members; /* in the order of participants once checked */
+	struct stasis_member *members; /* in the order of participants once put together */
 	uint32_t member_count;
 	struct stasis_group_object *objects; /* in the order of ids */
 	uint32_t object_count;
-	struct stasis_holder *holders;
+	struct stasis_holder *holders; /* NULL until it is put together */
 };
 
 /*
@@ -67,8 +67,14 @@ NODISCARD int stasis_topology_add(struct stasis_topology *topology,
 				  const struct stasis_member *member, struct stasis_error *err);
 
 /*
- * Puts everything together, after the last member was added; once. Refuses, naming process and object, what
- * cannot be captured: see docs/design.md. Failures are STASIS_REFUSED.
+ * Puts everything together, after the last member was added, and judges nothing: for who wants to tell what there is
+ * even where it cannot be captured. Done once; a second time does nothing. Fails where no member was added.
+ */
+NODISCARD int stasis_topology_assemble(struct stasis_topology *topology, struct stasis_error *err);
+
+/*
+ * Puts everything together, unless it is already, and refuses, naming process and object, what cannot be captured: see
+ * docs/design.md. Failures are STASIS_REFUSED.
  */
 NODISCARD int stasis_topology_check(struct stasis_topology *topology, struct stasis_error *err);
 
@@ -85,6 +91,36 @@ void stasis_topology_free(struct stasis_topology *topology);
 static inline void cleanup_topology(struct stasis_topology *topology)
 {
 	stasis_topology_free(topology);
+}
+
+/* What the contents that are ours take up: to be saved, and there again when they are rebuilt. */
+struct stasis_device_need {
+	struct stasis_id device; /* its UUID */
+	uint64_t bytes;
+	uint32_t object_count;
+};
+
+/* Empty when zeroed. */
+struct stasis_needs {
+	struct stasis_device_need
+		*devices; /* in the order of UUIDs; those that need nothing are left out */
+	uint32_t device_count;
+	uint64_t host_bytes;
+	uint32_t host_object_count;
+	uint64_t bytes; /* of all devices and the host */
+};
+
+/*
+ * Adds up the contents of the objects that are ours, each once, where its owner has it. Multicast objects have none of
+ * their own. Of one that is put together; refused where the sum exceeds 64 bits.
+ */
+NODISCARD int stasis_topology_needs(const struct stasis_topology *topology,
+				    struct stasis_needs *ret_needs, struct stasis_error *err);
+void stasis_needs_free(struct stasis_needs *needs);
+
+static inline void cleanup_needs(struct stasis_needs *needs)
+{
+	stasis_needs_free(needs);
 }
 
 /* NULL: nobody holds it. */

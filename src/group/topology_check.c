@@ -9,10 +9,8 @@
 /* The smallest page that the driver maps. */
 #define ALIGNMENT UINT64_C(4096)
 
-/* Of cuda.h: a handle type, and types of locations. */
+/* Of cuda.h. */
 #define POSIX_DESCRIPTOR 1u
-#define LOCATION_DEVICE 1u
-#define LOCATION_HOST_NUMA 3u
 
 /* ---- one member ---- */
 

@@ -5,6 +5,10 @@
 
 #include "group/topology.h"
 
+/* Of cuda.h: types of locations. */
+#define LOCATION_DEVICE 1u
+#define LOCATION_HOST_NUMA 3u
+
 /* "process 7: object 0123…: " and what follows. Returns -1. */
 FORMAT(4, 5)
 int stasis_topology_refuse(struct stasis_error *err, const struct stasis_member *member,
