@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fault.h"
 #include "base/file.h"
 
 struct stat_fields {
@@ -158,6 +159,30 @@ int stasis_process_open(pid_t pid, struct stasis_process *ret_process, struct st
 void stasis_process_close(struct stasis_process *process)
 {
 	cleanup_fd(&process->pidfd);
+}
+
+int stasis_process_take_descriptor(const struct stasis_process *process, int number, int *ret_fd,
+				   struct stasis_error *err)
+{
+	int fault = stasis_fault_point("process_take_descriptor");
+	/* By syscall: glibc has a wrapper only from 2.36 on. */
+	long taken = fault == 0 ? syscall(SYS_pidfd_getfd, process->pidfd, number, 0) : -1;
+
+	if (fault != 0)
+		errno = fault;
+	if (taken < 0 && errno == EMFILE)
+		return stasis_fail_errno(
+			err, STASIS_REFUSED,
+			"process %d: take its descriptor %d: this program has none "
+			"left (raise 'ulimit -n')",
+			(int)process->pid, number);
+	if (taken < 0 && errno != EBADF)
+		return stasis_fail_errno(err, STASIS_REFUSED,
+					 "process %d: take its descriptor %d (needs the right to "
+					 "ptrace it; stasis doctor says what is missing)",
+					 (int)process->pid, number);
+	*ret_fd = (int)taken;
+	return 0;
 }
 
 bool stasis_process_is_alive(const struct stasis_process *process)

@@ -40,6 +40,13 @@ static inline void cleanup_process(struct stasis_process *process)
 /* The same process, and not yet a zombie. */
 bool stasis_process_is_alive(const struct stasis_process *process);
 
+/*
+ * A duplicate of its descriptor `number`, close-on-exec, that the caller closes; -1 in *ret_fd: it has none of that
+ * number. Needs the right to ptrace the process.
+ */
+NODISCARD int stasis_process_take_descriptor(const struct stasis_process *process, int number,
+					     int *ret_fd, struct stasis_error *err);
+
 /* The start time of whatever has this pid now. False: nothing has. */
 NODISCARD bool stasis_process_start_ticks(pid_t pid, uint64_t *ret_start_ticks);
 

@@ -21,6 +21,7 @@
 #include "interpose/peer.h"
 #include "interpose/phases.h"
 #include "interpose/registry.h"
+#include "wire/mark.h"
 #include "wire/ticket.h"
 
 /* ---- export ---- */
@@ -284,6 +285,11 @@ int stasis_object_export(struct stasis_object *object, int *ret_fd, struct stasi
 		return stasis_fail_cuda(err, STASIS_REFUSED, result,
 					"cuMemExportToShareableHandle");
 	(void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+	if (!stasis_wire_mark(fd)) {
+		(void)stasis_fail_errno(err, STASIS_REFUSED, "mark a memory descriptor as ours");
+		(void)close(fd);
+		return -1;
+	}
 	*ret_fd = fd;
 	return 0;
 }

@@ -5,26 +5,26 @@
 
 #include "wire/session.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "base/process.h"
 
 static const char control_link[] = "/memfd:stasis-control (deleted)";
 
 static int descriptor_take(pid_t pid, int pidfd, int fd, int *ret_fd, struct stasis_error *err)
 {
-	long taken = syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+	const struct stasis_process process = {.pid = pid, .pidfd = pidfd};
 
-	if (taken < 0)
-		return stasis_fail_errno(err, STASIS_REFUSED,
-					 "process %d: take its descriptor %d (needs the right to "
-					 "ptrace it; stasis doctor says what is missing)",
-					 (int)pid, fd);
-	*ret_fd = (int)taken;
+	if (stasis_process_take_descriptor(&process, fd, ret_fd, err) != 0)
+		return -1;
+	if (*ret_fd < 0)
+		return stasis_fail_code(err, STASIS_REFUSED, EBADF,
+					"process %d: take its descriptor %d", (int)pid, fd);
 	return 0;
 }
 

@@ -14,6 +14,8 @@
 #include "checkpoint.h"
 #include "coordinator.h"
 #include "device.h"
+#include "driver/driver.h"
+#include "group/foreign.h"
 #include "members.h"
 
 #define ROUNDS 2
@@ -147,6 +149,22 @@ static void contents_move(int fd, bool is_out)
 	t_vmm_release(&view);
 }
 
+/* What participants export to each other, and keep, is no stranger to the coordinator. */
+static void own_descriptors_pass(uint32_t count)
+{
+	static struct stasis_driver driver;
+	struct stasis_error error = STASIS_ERROR_INIT;
+
+	T_EQ(stasis_driver_open(NULL, &driver, &error), 0);
+	for (uint32_t i = 0; i < count; i++) {
+		CLEANUP(process) struct stasis_process process = STASIS_PROCESS_EMPTY;
+
+		if (stasis_process_open(members[i].child.pid, &process, &error) != 0 ||
+		    stasis_foreign_check(&driver, &process, true, &error) != 0)
+			t_fail("%s", error.text);
+	}
+}
+
 /* Until all is down; what `owner` handed out is copied. Descriptors are kept. */
 static void apart(uint32_t count, uint32_t owner)
 {
@@ -257,6 +275,7 @@ static void again_after_undo(void)
 								  &members[j].descriptors));
 		T_EQ(is_reattached(&members[0]), is_undo);
 		together(PAIR);
+		own_descriptors_pass(PAIR);
 		ask_all(0, PAIR, 'v');
 		ask_all(0, 1, 'w');
 		ask_all(1, PAIR, 'n');

@@ -5,9 +5,12 @@
 
 #include "unit.h"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -175,6 +178,62 @@ static void status_numbers_are_found_by_key(void **state)
 	assert_false(stasis_process_status_kib(getpid(), "NoSuchKey:", &kib));
 }
 
+/* A process that holds both ends of a pipe. */
+static pid_t holder_start(const int ends[2])
+{
+	char byte = 0;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		(void)!write(ends[1], "r", 1);
+		for (;;)
+			(void)pause();
+	}
+	assert_int_equal(read(ends[0], &byte, 1), 1);
+	return pid;
+}
+
+static void descriptors_can_be_taken(void **state)
+{
+	CLEANUP(process) struct stasis_process process = STASIS_PROCESS_EMPTY;
+	struct stasis_error err = STASIS_ERROR_INIT;
+	struct rlimit limit;
+	struct rlimit none;
+	struct stat theirs;
+	struct stat ours;
+	int ends[2];
+	pid_t pid;
+	int fd = -1;
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	pid = holder_start(ends);
+	assert_done(stasis_process_open(pid, &process, &err), &err);
+	assert_done(stasis_process_take_descriptor(&process, ends[0], &fd, &err), &err);
+	assert_int_equal(fstat(fd, &theirs), 0);
+	assert_int_equal(fstat(ends[0], &ours), 0);
+	assert_int_equal(theirs.st_ino, ours.st_ino);
+	assert_true((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
+	assert_int_equal(close(fd), 0);
+	/* That it has none is an answer, not a failure. */
+	assert_done(stasis_process_take_descriptor(&process, 1000, &fd, &err), &err);
+	assert_int_equal(fd, -1);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_refused(stasis_process_take_descriptor(&process, ends[0], &fd, &err), &err,
+		       STASIS_REFUSED, "this program has none left");
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	err = (struct stasis_error)STASIS_ERROR_INIT;
+	child_end(pid);
+	assert_refused(stasis_process_take_descriptor(&process, ends[0], &fd, &err), &err,
+		       STASIS_REFUSED, "take its descriptor");
+	assert_int_equal(close(ends[0]), 0);
+	assert_int_equal(close(ends[1]), 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -185,6 +244,7 @@ int main(void)
 		cmocka_unit_test(thread_is_refused_naming_its_leader),
 		cmocka_unit_test(odd_names_do_not_shift_the_fields),
 		cmocka_unit_test(status_numbers_are_found_by_key),
+		cmocka_unit_test(descriptors_can_be_taken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
