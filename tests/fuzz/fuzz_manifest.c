@@ -25,7 +25,8 @@ static void written_again(const struct stasis_image_manifest *manifest)
 	    again.process_count != manifest->process_count ||
 	    again.extent_count != manifest->extent_count ||
 	    again.option_count != manifest->option_count ||
-	    again.phase_count != manifest->phase_count)
+	    again.phase_count != manifest->phase_count ||
+	    again.shared.bytes != manifest->shared.bytes)
 		abort();
 }
 
