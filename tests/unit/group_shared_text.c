@@ -8,6 +8,7 @@
 #include <jansson.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "group_shared_fixture.h"
 #include "image/fields.h"
 
@@ -314,6 +315,37 @@ static void another_layout_is_read(void **state)
 	t_group_free(&found);
 }
 
+/* The example of docs/format.md is what it says. */
+static void the_example_is_read(void **state)
+{
+	static const char begin[] = "```json\n{\n  \"format\": \"stasis-shared\"";
+	const char *source = secure_getenv("STASIS_SOURCE_DIR");
+	CLEANUP(fd) int fd = -1;
+	CLEANUP(free) char *page = NULL;
+	struct stasis_error err = STASIS_ERROR_INIT;
+	struct t_group group;
+	size_t bytes = 0;
+	const char *text;
+
+	(void)state;
+	if (!source) {
+		skip();
+		return;
+	}
+	fd = open(source, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_done(stasis_file_read(fd, "docs/format.md", (size_t)1 << 20, STASIS_REFUSED, &page,
+				     &bytes, &err),
+		    &err);
+	text = strstr(page, begin);
+	assert_non_null(text);
+	text += strlen("```json\n");
+	t_group_read(text, (size_t)(strstr(text, "\n```") - text), &group);
+	assert_int_equal(group.topology.member_count, 1);
+	assert_int_equal(group.place_count, 1);
+	assert_done(stasis_topology_check(&group.topology, &err), &err);
+	t_group_free(&group);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -324,6 +356,7 @@ int main(void)
 		cmocka_unit_test(too_many_members_are_refused),
 		cmocka_unit_test(it_is_for_people_too),
 		cmocka_unit_test(another_layout_is_read),
+		cmocka_unit_test(the_example_is_read),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
