@@ -172,7 +172,7 @@ static int reserved_describe(struct capture *capture, struct stasis_error *err)
 {
 	const struct stasis_view *view = &capture->operation.views[0];
 	struct stasis_lib_round *round = capture->round;
-	struct stasis_lib_source *source = calloc(1, sizeof(*source));
+	struct stasis_lib_source *source = stasis_lib_source_new(1);
 	struct stasis_chunk *chunks =
 		calloc((size_t)stasis_chunk_count(view->bytes, stasis_lib_round_chunk_bytes(round)),
 		       sizeof(*chunks));
@@ -259,7 +259,7 @@ static int operation_finish(struct capture *capture, struct stasis_error *err)
 
 static int custom_checkpoint(struct stasis_lib_round *round, struct stasis_error *err)
 {
-	CLEANUP(free) struct stasis_lib_source *plan = calloc(1, sizeof(*plan));
+	CLEANUP(free) struct stasis_lib_source *plan = stasis_lib_source_new(STASIS_DEVICES_MAX);
 	struct capture capture = {.round = round, .plan = plan};
 	struct stasis_operation_options options = {
 		.direction = STASIS_OPERATION_CHECKPOINT,

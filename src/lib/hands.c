@@ -119,19 +119,28 @@ static void extent_of_input(struct stasis_lib_source *source, size_t index,
 	}
 }
 
+struct stasis_lib_source *stasis_lib_source_new(size_t extent_count)
+{
+	/* Behind each other in the order of their alignment; at most STASIS_IMAGE_EXTENTS_MAX of each. */
+	struct stasis_lib_source *source =
+		calloc(1, sizeof(*source) + extent_count * (sizeof(*source->extents) +
+							    sizeof(*source->gpu_uuids) +
+							    sizeof(*source->stripe_names)));
+
+	if (!source)
+		return NULL;
+	source->extents = (struct stasis_transfer_extent *)(source + 1);
+	source->gpu_uuids = (struct stasis_id *)(source->extents + extent_count);
+	source->stripe_names = (stasis_lib_stripe_names *)(source->gpu_uuids + extent_count);
+	return source;
+}
+
 int stasis_lib_source_of_image(const struct stasis_image *image,
 			       struct stasis_lib_source **ret_source, struct stasis_error *err)
 {
 	const struct stasis_image_manifest *manifest = stasis_image_manifest(image);
-	struct stasis_lib_source *source;
+	struct stasis_lib_source *source = stasis_lib_source_new(manifest->extent_count);
 
-	if (manifest->extent_count > STASIS_DEVICES_MAX)
-		return stasis_fail(err, STASIS_BAD_IMAGE,
-				   "image '%s' has %zu extents, more than the %d devices that a "
-				   "process can have",
-				   stasis_image_path(image), manifest->extent_count,
-				   STASIS_DEVICES_MAX);
-	source = calloc(1, sizeof(*source));
 	if (!source)
 		return stasis_fail_code(err, STASIS_REFUSED, ENOMEM, "list the image's extents");
 	source->count = manifest->extent_count;
@@ -252,6 +261,11 @@ int stasis_lib_hands_restore(struct stasis_lib_hands *hands, struct stasis_lib_s
 	bool was_past_cancel = hands->channel->is_past_cancel;
 	int result;
 
+	if (source->count > STASIS_DEVICES_MAX)
+		return stasis_fail(err, STASIS_BAD_IMAGE,
+				   "the image has %zu extents, more than the %d devices that a "
+				   "process can have",
+				   source->count, STASIS_DEVICES_MAX);
 	result = stasis_operation_begin(&operation, &hands->target, &options, err);
 	if (result == 0) {
 		/* From here there is only one way: forward. */

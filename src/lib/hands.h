@@ -55,13 +55,18 @@ NODISCARD int stasis_lib_hands_unlock(struct stasis_lib_hands *hands, struct sta
 NODISCARD int stasis_lib_hands_confirm(struct stasis_lib_hands *hands, CUprocessState expected,
 				       struct stasis_error *err);
 
-/* The bytes of one process, extent by extent, ready to be loaded. Made on the heap: it is large. */
+typedef char stasis_lib_stripe_names[STASIS_STRIPES_MAX][STASIS_IMAGE_STEM_BYTES + 8];
+
+/* Bytes of an image, extent by extent, ready to be loaded. One block of memory: the caller frees it. */
 struct stasis_lib_source {
 	size_t count;
-	struct stasis_transfer_extent extents[STASIS_DEVICES_MAX];
-	struct stasis_id gpu_uuids[STASIS_DEVICES_MAX];
-	char stripe_names[STASIS_DEVICES_MAX][STASIS_STRIPES_MAX][STASIS_IMAGE_STEM_BYTES + 8];
+	struct stasis_transfer_extent *extents;
+	struct stasis_id *gpu_uuids;
+	stasis_lib_stripe_names *stripe_names;
 };
+
+/* Empty, with room for so many extents; NULL: no memory. */
+NODISCARD struct stasis_lib_source *stasis_lib_source_new(size_t extent_count);
 
 /* Borrows from the image, which must outlive the source. The caller frees it. */
 NODISCARD int stasis_lib_source_of_image(const struct stasis_image *image,

@@ -45,11 +45,16 @@ static void gpus_report(const struct stasis_lib_sink *sink,
 static void processes_report(const struct stasis_lib_sink *sink,
 			     const struct stasis_image_manifest *manifest)
 {
+	char id[STASIS_ID_TEXT_BYTES];
+
 	for (size_t i = 0; i < manifest->process_count; i++) {
 		const struct stasis_image_process *process = &manifest->processes[i];
 
 		stasis_lib_event_of(sink, "process", i, "pid", "%d", process->pid);
 		stasis_lib_event_of(sink, "process", i, "executable", "%s", process->executable);
+		if (process->has_participant)
+			stasis_lib_event_of(sink, "process", i, "participant", "%s",
+					    stasis_id_format(&process->participant, id));
 	}
 }
 
@@ -65,6 +70,8 @@ static void extents_report(const struct stasis_lib_sink *sink,
 				    stasis_image_extent_stem(extent, stem));
 		stasis_lib_event_of(sink, "extent", i, "process", "%u", extent->process_index);
 		stasis_lib_event_of(sink, "extent", i, "gpu", "%u", extent->gpu_index);
+		stasis_lib_event_of(sink, "extent", i, "store", "%s",
+				    stasis_image_store_name(extent->store));
 		stasis_lib_event_of(sink, "extent", i, "bytes", "%" PRIu64, extent->logical_bytes);
 		stasis_lib_event_of(sink, "extent", i, "stored_bytes", "%" PRIu64,
 				    extent->stored_bytes);
@@ -108,6 +115,8 @@ static void manifest_report(const struct stasis_lib_sink *sink,
 	gpus_report(sink, manifest);
 	processes_report(sink, manifest);
 	extents_report(sink, manifest);
+	if (manifest->shared.bytes > 0)
+		stasis_lib_event(sink, "shared_file_bytes", "%" PRIu64, manifest->shared.bytes);
 	phases_report(sink, manifest);
 }
 
