@@ -61,6 +61,9 @@ copy
 sed -i 's/"store"/"stare"/' bad/manifest.json
 damaged 5 "manifest"
 copy
+printf '{}' >bad/shared.json
+damaged 5 "shared.json"
+copy
 chmod 777 bad
 damaged 5 "bad"
 
