@@ -24,6 +24,9 @@ expect_line "process.0.created_bytes=4194304"
 expect_line "process.0.imported=0"
 expect_line "process.0.shared_bytes=4194304"
 expect_line "process.0.mappings=1"
+expect_line "process.0.private=0"
+expect_line "process.0.name=share_pair"
+expect_line "process.0.gate=open"
 expect_line "process.1.pid=$importer"
 expect_line "process.1.imported=1"
 expect_line "process.1.imported_bytes=4194304"
@@ -31,12 +34,13 @@ expect_line "object.0.kind=memory"
 expect_line "object.0.bytes=4194304"
 expect_line "object.0.creator_pid=$creator"
 expect_last_line "capturable=yes"
-for pid in "$creator" "$importer"; do
-	case " $(value_of object.0.holder_pids) " in
-	*" $pid "*) ;;
-	*) fail "expected $pid among the holders" ;;
-	esac
-done
+expect_line "object.0.carried_by=stasis"
+[ "$(sed -n 's/^object\.0\.holder_pids\.[01]=//p' out | sort)" = "$(printf '%s\n' "$creator" "$importer" | sort)" ] ||
+	fail "expected both among the holders"
+expect_line "device.0.uuid=$(value_of object.0.device)"
+expect_line "device.0.carried_bytes=4194304"
+expect_line "host_carried_bytes=0"
+expect_line "carried_bytes=4194304"
 [ "$(value_of process.0.build)" = "$(value_of process.1.build)" ] || fail "expected one build"
 [ "$(value_of process.0.participant)" != "$(value_of process.1.participant)" ] || fail "expected two participants"
 
@@ -44,6 +48,7 @@ done
 run_limited "$stasis" inspect "$importer"
 expect_status 0
 grep -q "^capturable=no: process $importer (share_pair): object .* is not among those named" out || fail "expected the creator to be missed"
+expect_line "object.0.holder_pids.0=$importer"
 
 # a process without the interposer, alone and beside them
 sleep 60 &
