@@ -14,7 +14,7 @@ nothing_left() {
 
 notices() { # TEXT ASSIGNMENT
 	rm -f status
-	run_limited env "$2" "$ring" --processes 3 --rounds 1000000 --status status
+	run_limited env "$2" "$ring" --processes 3 --bytes 2M --rounds 1000000 --status status
 	expect_status 1
 	grep -qE -- "$1" out || fail "expected a line that says '$1'"
 	grep -qE '^share_ring=failed process=[0-9]+ status=1$' out || fail "expected the process that failed"
@@ -26,10 +26,10 @@ notices 'block (big|small|private|native) of [012] at 0x[0-9a-f]+: offset [0-9]+
 	STASIS_SIM_BREAK=host_reaches_device
 notices 'graph\): block small of .*expected a count of [0-9]+ at generation [0-9]+, found 0' STASIS_SIM_BREAK=graph_replays
 notices 'churner\): memory at .*found [0-9]+ others' STASIS_SIM_BREAK=kernel_parameters_are_copied
-notices 'cuMemMap.*expected CUDA_SUCCESS .*, got CUDA_ERROR_OUT_OF_MEMORY' 'STASIS_SIM_FAULT=cuMemMap:20=OUT_OF_MEMORY'
+notices 'cuMemMap.*expected CUDA_SUCCESS .*, got CUDA_ERROR_OUT_OF_MEMORY' 'STASIS_SIM_FAULT=cuMemMap:8=OUT_OF_MEMORY'
 
 # a process that is killed while the others run on
-"$ring" --processes 3 --status status --ready ready >out 2>err &
+"$ring" --processes 3 --bytes 2M --status status --ready ready >out 2>err &
 parent=$!
 wait_for test -s ready
 kill -KILL "$(sed -n 2p ready)"
@@ -40,7 +40,7 @@ grep -qxF "share_ring=failed process=$(sed -n 2p ready) signal=9" out || fail "e
 nothing_left
 
 # asked to end, it ends well; its rounds have grown since it was ready
-"$ring" --processes 3 --status status --ready ready2 >out 2>err &
+"$ring" --processes 3 --bytes 2M --status status --ready ready2 >out 2>err &
 parent=$!
 wait_for test -s ready2
 kill -TERM $parent
