@@ -7,12 +7,12 @@ runtime=$(mktemp -d /tmp/stasis-t-XXXXXX)
 trap 'rm -rf "$runtime"' EXIT
 begin() { # COUNT
 	mkfifo input
-	"$STASIS_BUILD_DIR/tests/cli/told_group" "$1" <input >pids 2>&1 &
+	"$STASIS_BUILD_DIR/tests/cli/told_group" "$1" <input >told.pids 2>&1 &
 	told=$!
 	exec {told_input}>input
 	rm input
-	wait_for grep -qE '^[0-9 ]+$' pids
-	read -r -a pids <pids
+	wait_for grep -qE '^[0-9 ]+$' told.pids
+	read -r -a pids <told.pids
 }
 end() {
 	exec {told_input}>&-

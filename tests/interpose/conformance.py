@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Description: the conformance tests give the same answers with the interposer preloaded.
 
-A fifth of them, another for each STASIS_TEST_SEED; all of them with STASIS_TEST_WHOLE=1.
+A fifth of them, another for each STASIS_TEST_SEED; all of them with STASIS_TEST_WHOLE=1. Those that the interposer
+changes on purpose are listed, always run, and must pass without it and fail with it.
 """
 
+import collections
 import concurrent.futures
 import os
 import subprocess
@@ -35,9 +37,13 @@ def behaviours():
             words = line.split()
             if words[:1] == ["conformance"]:
                 found.append((words[1], [os.path.join(BUILD, words[3])] + words[4:]))
-    if os.environ.get("STASIS_TEST_WHOLE") == "1":
-        return found
-    return [b for b in found if zlib.crc32(f"{SEED} {b[0]}".encode()) % 5 == 0]
+    return found
+
+
+def is_chosen(name):
+    """Whether this run looks at it."""
+    return (os.environ.get("STASIS_TEST_WHOLE") == "1" or name in CHANGED_BY_TICKETS
+            or zlib.crc32(f"{SEED} {name}".encode()) % 5 == 0)
 
 
 def answer(command, is_preloaded):
@@ -60,24 +66,36 @@ def answer(command, is_preloaded):
 
 
 def compare(behaviour):
-    """"" or what is wrong."""
+    """(what it is, or "" for a fault; what is wrong)"""
     name, command = behaviour
     with_it = answer(command, True)
-    if name in CHANGED_BY_TICKETS:
-        return "" if with_it[0] == 1 else f"{name}: no longer changed by tickets (status {with_it[0]})"
-    if with_it[0] == 0:
-        return ""
+    if name not in CHANGED_BY_TICKETS and with_it[0] == 0:
+        return "unchanged", ""
     without = answer(command, False)
-    return "" if without == with_it else f"{name}: {with_it[1]} (status {with_it[0]}; without: {without[0]})"
+    said = f"{with_it[1]} (status {with_it[0]}; without: {without[0]})"
+    if name in CHANGED_BY_TICKETS:
+        if (with_it[0], without[0]) == (1, 0):
+            return "changed", ""
+        return "", f"{name}: listed as changed by tickets, and it is not: {said}"
+    if without != with_it:
+        return "", f"{name}: {said}"
+    return ("skipped" if with_it[0] == 77 else "unchanged"), ""
 
 
 def main():
-    chosen = behaviours()
+    every = behaviours()
+    chosen = [behaviour for behaviour in every if is_chosen(behaviour[0])]
     if not chosen:
         sys.exit("no conformance test was chosen")
     with concurrent.futures.ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
-        faults = [fault for fault in pool.map(compare, chosen) if fault]
-    print("\n".join(faults + [f"seed {SEED}: {len(chosen) - len(faults)} of {len(chosen)} unchanged"]))
+        found = list(pool.map(compare, chosen))
+    faults = [fault for _, fault in found if fault]
+    faults += [f"{name}: listed as changed by tickets, and there is no such test"
+               for name in sorted(CHANGED_BY_TICKETS - {name for name, _ in every})]
+    counts = collections.Counter(word for word, _ in found)
+    print("\n".join(faults + [
+        f"seed {SEED}: {len(chosen)} of {len(every)} compared: unchanged {counts['unchanged']}, changed as listed "
+        f"{counts['changed']}, skipped {counts['skipped']}, faults {len(faults)}"]))
     return 1 if faults else 0
 
 
