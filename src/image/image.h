@@ -31,12 +31,13 @@
 
 struct stasis_image_writer;
 
-/* What is known when a capture begins; kernel, time and capture id are filled in by the writer. */
+/* What is known when a capture begins; kernel and time are filled in by the writer. */
 struct stasis_image_origin {
 	enum stasis_image_store store;
 	const char *tool_version;
 	const char *driver_version; /* NULL: unknown */
 	uint32_t cuda_version;
+	const struct stasis_id *capture_id; /* NULL: a random one */
 };
 
 /*

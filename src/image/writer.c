@@ -48,7 +48,9 @@ static int origin_set(struct stasis_image_writer *writer, const struct stasis_im
 	struct utsname system;
 	struct tm parts;
 
-	if (stasis_id_random(&manifest->capture_id, err) != 0)
+	if (origin->capture_id)
+		manifest->capture_id = *origin->capture_id;
+	else if (stasis_id_random(&manifest->capture_id, err) != 0)
 		return -1;
 	if (uname(&system) != 0 || !gmtime_r(&now, &parts))
 		return stasis_fail_errno(err, STASIS_REFUSED, "ask for kernel and time");

@@ -5,6 +5,7 @@
 
 #include "interpose/serve.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -303,10 +304,13 @@ static int session_judge(const struct stasis_serve *serve,
 
 	if (stasis_id_equal(&request->operation, &no_id))
 		return stasis_fail(err, STASIS_REFUSED, "a session needs the id of its operation");
-	if (serve->session_fd >= 0)
-		return stasis_fail(err, STASIS_REFUSED, "busy: coordinator pid %u, operation %s",
-				   serve->coordinator_pid,
-				   stasis_id_format(&serve->control.operation, text));
+	if (serve->session_fd >= 0) {
+		(void)stasis_fail(err, STASIS_REFUSED, "busy: coordinator pid %u, operation %s",
+				  serve->coordinator_pid,
+				  stasis_id_format(&serve->control.operation, text));
+		err->os_errno = EBUSY;
+		return -1;
+	}
 	if (stasis_lifecycle_is_armed(serve->standing) &&
 	    !stasis_id_equal(&request->operation, &serve->control.operation) &&
 	    !stasis_id_equal(capture, &serve->capture))

@@ -1,0 +1,145 @@
+/* See census.h. */
+
+#include "group/census.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/number.h"
+
+/* As the kernel shows the control file's descriptor (docs/protocol.md). */
+#define CONTROL_LINK "/memfd:stasis-control (deleted)"
+
+/* Another coordinator may be asking it just now. */
+#define TRIES 20
+#define PAUSE_US 100000
+
+static bool link_is_control(int dir_fd, const char *name)
+{
+	char link[sizeof(CONTROL_LINK) + 1];
+	ssize_t bytes = readlinkat(dir_fd, name, link, sizeof(link));
+
+	return bytes == (ssize_t)strlen(CONTROL_LINK) &&
+	       memcmp(link, CONTROL_LINK, (size_t)bytes) == 0;
+}
+
+/* False also where we may not look. */
+static bool is_participant(pid_t pid)
+{
+	char path[64];
+	struct dirent *entry;
+	bool is_found = false;
+	DIR *dir;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	dir = opendir(path);
+	while (dir && !is_found && (entry = stasis_dir_next(dir)) != NULL)
+		is_found = link_is_control(dirfd(dir), entry->d_name);
+	if (dir)
+		(void)closedir(dir);
+	return is_found;
+}
+
+static bool is_of_group(const struct stasis_group *group, pid_t pid)
+{
+	for (size_t i = 0; i < group->count; i++) {
+		if (group->processes[i].target.process.pid == pid)
+			return true;
+	}
+	return false;
+}
+
+static const struct stasis_id *object_of(const struct stasis_wire_record *record)
+{
+	if (record->type == STASIS_WIRE_ALLOCATION)
+		return &record->allocation.object;
+	if (record->type == STASIS_WIRE_MULTICAST)
+		return &record->multicast.object;
+	return NULL;
+}
+
+static int records_check(const struct stasis_group *group, pid_t pid,
+			 const struct stasis_wire_record *records, uint32_t count,
+			 struct stasis_error *err)
+{
+	char name[STASIS_PROCESS_NAME_BYTES];
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct stasis_id *object = object_of(&records[i]);
+
+		if (!object || !stasis_topology_find(&group->topology, object))
+			continue;
+		stasis_process_name(pid, name);
+		return stasis_fail(err, STASIS_REFUSED,
+				   "process %d (%s) shares GPU memory with those named and is not "
+				   "among them; name it, too",
+				   (int)pid, name);
+	}
+	return 0;
+}
+
+/*
+ * One that is suspended is of another capture, which has seen that it shares nothing outside that; one that ends while
+ * it is asked holds nothing.
+ */
+static int participant_ask(struct stasis_group *group, pid_t pid, struct stasis_error *err)
+{
+	CLEANUP(participant) struct stasis_participant participant = STASIS_PARTICIPANT_EMPTY;
+	CLEANUP(free) struct stasis_wire_record *records = NULL;
+	uint64_t deadline_ns = stasis_deadline_after_ns(STASIS_GROUP_ANSWER_NS);
+	struct stasis_error refusal = STASIS_ERROR_INIT;
+	bool is_one = false;
+	uint32_t count = 0;
+
+	for (int try = 0;; try++) {
+		refusal = (struct stasis_error)STASIS_ERROR_INIT;
+		if (stasis_participant_open(pid, &group->operation, NULL, deadline_ns, &is_one,
+					    &participant, &refusal) == 0)
+			break;
+		if (refusal.os_errno != EBUSY)
+			return 0;
+		if (try == TRIES) {
+			stasis_error_take(err, &refusal);
+			stasis_error_append(err, "; whether it shares GPU memory with those named "
+						 "cannot be known");
+			return -1;
+		}
+		(void)usleep(PAUSE_US);
+	}
+	if (!is_one ||
+	    stasis_participant_inspect(&participant, deadline_ns, &records, &count, &refusal) != 0)
+		return 0;
+	return records_check(group, pid, records, count, err);
+}
+
+int stasis_census_check(struct stasis_group *group, struct stasis_error *err)
+{
+	struct dirent *entry;
+	int result = 0;
+	DIR *dir;
+
+	if (group->topology.object_count == 0)
+		return 0;
+	dir = opendir("/proc");
+	if (!dir)
+		return stasis_fail_errno(err, STASIS_REFUSED, "read /proc");
+	while (result == 0 && (entry = stasis_dir_next(dir)) != NULL) {
+		uint64_t pid = 0;
+
+		if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
+		    stasis_parse_u64("pid", entry->d_name, &pid, NULL) != 0 || pid > INT32_MAX ||
+		    is_of_group(group, (pid_t)pid) || (pid_t)pid == getpid() ||
+		    !is_participant((pid_t)pid))
+			continue;
+		result = participant_ask(group, (pid_t)pid, err);
+	}
+	(void)closedir(dir);
+	return result;
+}
