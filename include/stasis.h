@@ -176,6 +176,80 @@ enum stasis_status stasis_library_inspect_processes(struct stasis_library *libra
  */
 enum stasis_status stasis_library_run(struct stasis_library *library, char *const *arguments);
 
+struct stasis_suspend_options {
+	size_t size;
+	const int32_t *pids; /* of every process that shares GPU memory with any of them */
+	size_t count;
+	const char *image_path;   /* becomes the image; must not exist yet. NULL: in memory */
+	uint64_t timeout_ns;      /* for everything together */
+	uint64_t gate_timeout_ns; /* for the programs' GPU work to come to rest */
+	uint64_t memory_bytes;    /* of host memory that may be used; 0: what is available */
+	uint64_t chunk_bytes;     /* as in stasis_roundtrip_options */
+	uint32_t workers;         /* likewise */
+	int cancel_fd;            /* gives it up when it turns readable; -1: never */
+	enum stasis_file_store file_store;
+};
+
+#define STASIS_SUSPEND_OPTIONS_INIT                                                                \
+	{                                                                                          \
+		sizeof(struct stasis_suspend_options), NULL, 0, NULL, UINT64_C(300000000000),      \
+			UINT64_C(30000000000), 0, 0, 0, -1, STASIS_FILE_STORE_AUTO                 \
+	}
+
+/*
+ * Takes the GPU away from running processes: the driver puts each one's private device memory into host memory of its
+ * own, what they share goes into an image, and they go on waiting at their next CUDA call. Whatever fails gives them
+ * back running. Reports "image". Forks, and reaps its children; the calling process must not have used CUDA.
+ */
+enum stasis_status stasis_library_suspend(struct stasis_library *library,
+					  const struct stasis_suspend_options *options);
+
+struct stasis_resume_options {
+	size_t size;
+	const int32_t *
+		pids; /* any of those that are suspended together; none, where the image is named */
+	size_t count;
+	const char *image_path; /* NULL: the one that the processes name */
+	uint64_t timeout_ns;
+	enum stasis_verify verify;
+	bool is_trusted; /* accept an image of another owner, or one that others can write */
+	bool is_without_missing; /* go on without processes of the image that have ended */
+	uint32_t workers;
+	int cancel_fd;
+};
+
+#define STASIS_RESUME_OPTIONS_INIT                                                                 \
+	{                                                                                          \
+		sizeof(struct stasis_resume_options), NULL, 0, NULL, UINT64_C(300000000000),       \
+			STASIS_VERIFY_LOADING, false, false, 0, -1                                 \
+	}
+
+/*
+ * Gives suspended processes their GPU back, all of an image together. An image in memory is removed then. Damage that
+ * is found while loading puts the processes to sleep again, intact.
+ */
+enum stasis_status stasis_library_resume(struct stasis_library *library,
+					 const struct stasis_resume_options *options);
+
+struct stasis_recover_options {
+	size_t size;
+	const int32_t *pids; /* none: everything that is unfinished */
+	size_t count;
+	uint64_t timeout_ns; /* for each capture */
+};
+
+#define STASIS_RECOVER_OPTIONS_INIT                                                                \
+	{                                                                                          \
+		sizeof(struct stasis_recover_options), NULL, 0, UINT64_C(300000000000)             \
+	}
+
+/*
+ * Finishes, or takes back, what a suspend or resume that was killed has left: "recovered" says for each whether its
+ * processes are "running" or "suspended" now.
+ */
+enum stasis_status stasis_library_recover(struct stasis_library *library,
+					  const struct stasis_recover_options *options);
+
 struct stasis_reserve_options {
 	size_t size;
 	const char *path; /* the directory around images */

@@ -122,7 +122,8 @@ static int phase_report(struct stasis_lib_channel *channel, enum stasis_lib_phas
 	char point[48];
 
 	record_send(channel, &record, 0);
-	(void)snprintf(point, sizeof(point), "roundtrip_%s", stasis_lib_phase_name(phase));
+	(void)snprintf(point, sizeof(point), "%s_%s", stasis_lib_phase_family(phase),
+		       stasis_lib_phase_name(phase));
 	return stasis_fault_point(point);
 }
 
@@ -142,7 +143,7 @@ int stasis_lib_phase_begin(struct stasis_lib_channel *channel, enum stasis_lib_p
 	if (stasis_lib_channel_is_cancelled(channel))
 		return stasis_fail(err, STASIS_REFUSED, "%s before phase '%s'",
 				   channel->is_peer_gone ? "the supervisor ended"
-							 : "the round trip was given up",
+							 : "it was given up",
 				   stasis_lib_phase_name(phase));
 	return 0;
 }

@@ -43,12 +43,33 @@ static const struct phase_row rows[STASIS_LIB_PHASE_COUNT] = {
 };
 /* clang-format on */
 
+static bool is_of_group(enum stasis_lib_phase phase)
+{
+	return (int)phase >= (int)STASIS_LIB_GROUP_FIRST;
+}
+
+static enum stasis_group_phase group_phase(enum stasis_lib_phase phase)
+{
+	return (enum stasis_group_phase)((int)phase - (int)STASIS_LIB_GROUP_FIRST);
+}
+
 const char *stasis_lib_phase_name(enum stasis_lib_phase phase)
 {
-	return rows[phase].name;
+	return is_of_group(phase) ? stasis_group_phase_name(group_phase(phase)) : rows[phase].name;
 }
 
 const char *stasis_lib_phase_waits_for(enum stasis_lib_phase phase)
 {
-	return rows[phase].waits_for;
+	return is_of_group(phase) ? stasis_group_phase_waits_for(group_phase(phase))
+				  : rows[phase].waits_for;
+}
+
+bool stasis_lib_phase_is_undo(enum stasis_lib_phase phase)
+{
+	return phase == STASIS_LIB_UNDO || phase == stasis_lib_phase_of_group(STASIS_GROUP_UNDO);
+}
+
+const char *stasis_lib_phase_family(enum stasis_lib_phase phase)
+{
+	return is_of_group(phase) ? "group" : "roundtrip";
 }

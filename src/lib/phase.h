@@ -2,10 +2,14 @@
 #define STASIS_LIB_PHASE_H
 
 /*
- * The phases of a round trip in their order. Each has a name, which the event `phase` carries, and says
- * what is waited for in it, which the watchdog reports. A phase begins by passing two fault points: in the
- * worker "roundtrip_NAME", in the supervisor "supervisor_NAME".
+ * The phases of a round trip in their order, and behind them those of a group (group/watch.h). Each has a name, which
+ * the event `phase` carries, and says what is waited for in it, which the watchdog reports. A phase begins by passing
+ * two fault points: in the worker "roundtrip_NAME" or "group_NAME", in the supervisor "supervisor_NAME".
  */
+
+#include <stdbool.h>
+
+#include "group/watch.h"
 
 enum stasis_lib_phase {
 	STASIS_LIB_PREPARE,
@@ -38,7 +42,19 @@ enum stasis_lib_phase {
 	STASIS_LIB_UNDO,
 	STASIS_LIB_RESCUE,
 	STASIS_LIB_PHASE_COUNT,
+	STASIS_LIB_GROUP_FIRST = STASIS_LIB_PHASE_COUNT, /* and so on, as enum stasis_group_phase */
 };
+
+static inline enum stasis_lib_phase stasis_lib_phase_of_group(enum stasis_group_phase phase)
+{
+	return (enum stasis_lib_phase)((int)STASIS_LIB_GROUP_FIRST + (int)phase);
+}
+
+/* What a phase undoes is brought to its end, however long that takes. */
+bool stasis_lib_phase_is_undo(enum stasis_lib_phase phase);
+
+/* "roundtrip" or "group". */
+const char *stasis_lib_phase_family(enum stasis_lib_phase phase);
 
 const char *stasis_lib_phase_name(enum stasis_lib_phase phase);
 

@@ -97,7 +97,7 @@ static void phase_take(struct supervisor *supervisor, enum stasis_lib_phase phas
 	knowledge->has_phase = true;
 	stasis_lib_event(supervisor->watch->sink, "phase", "%s", stasis_lib_phase_name(phase));
 	/* Undoing takes its time, and it is what was asked for. */
-	if (phase == STASIS_LIB_UNDO && !supervisor->is_undoing) {
+	if (stasis_lib_phase_is_undo(phase) && !supervisor->is_undoing) {
 		supervisor->is_undoing = true;
 		supervisor->was_asked = true;
 		supervisor->deadline_ns = stasis_deadline_after_ns(supervisor->watch->timeout_ns);

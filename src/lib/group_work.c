@@ -1,0 +1,136 @@
+/* See group_work.h. */
+
+#include "lib/group_work.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/cleanup.h"
+#include "group/journal.h"
+
+/* ---- the watch of a group, over the channel ---- */
+
+static int phase_begin(void *data, enum stasis_group_phase phase, struct stasis_error *err)
+{
+	struct stasis_lib_group_work *work = data;
+
+	return stasis_lib_phase_begin(work->hands.channel, stasis_lib_phase_of_group(phase), err);
+}
+
+static void phase_enter(void *data, enum stasis_group_phase phase)
+{
+	struct stasis_lib_group_work *work = data;
+
+	stasis_lib_phase_enter(work->hands.channel, stasis_lib_phase_of_group(phase));
+}
+
+static void event_pass(void *data, const char *key, const char *value)
+{
+	struct stasis_lib_group_work *work = data;
+
+	stasis_lib_event(&work->hands.channel->sink, key, "%s", value);
+}
+
+static struct stasis_transfer_watch transfer_watch(void *data, const char *label, bool can_cancel)
+{
+	struct stasis_lib_group_work *work = data;
+
+	return stasis_lib_hands_watch(&work->hands, label, can_cancel);
+}
+
+static void durable_pass(void *data)
+{
+	struct stasis_lib_group_work *work = data;
+
+	stasis_lib_channel_fact(work->hands.channel, STASIS_LIB_FACT_DURABLE, "");
+}
+
+int stasis_lib_group_work_init(struct stasis_lib_group_work *work,
+			       struct stasis_lib_channel *channel, struct stasis_error *err)
+{
+	*work = (struct stasis_lib_group_work){.hands = STASIS_LIB_HANDS_INIT(channel)};
+	work->watch = (struct stasis_group_watch){
+		.begin = phase_begin,
+		.enter = phase_enter,
+		.event = event_pass,
+		.transfer = transfer_watch,
+		.durable = durable_pass,
+		.data = work,
+	};
+	if (stasis_driver_open(NULL, &work->hands.driver, err) != 0)
+		return -1;
+	stasis_lib_calls_note(&work->hands.driver, channel->call_word);
+	return stasis_driver_start(&work->hands.driver, err);
+}
+
+void stasis_lib_group_work_fini(struct stasis_lib_group_work *work)
+{
+	stasis_lib_hands_fini(&work->hands);
+}
+
+int stasis_lib_pids_add(struct stasis_lib_pids *pids, int32_t pid, struct stasis_error *err)
+{
+	int32_t *items;
+
+	for (size_t i = 0; i < pids->count; i++) {
+		if (pids->items[i] == pid)
+			return 0;
+	}
+	items = realloc(pids->items, (pids->count + 1) * sizeof(items[0]));
+	if (!items)
+		return stasis_fail_code(err, STASIS_REFUSED, ENOMEM, "list the processes");
+	pids->items = items;
+	pids->items[pids->count++] = pid;
+	return 0;
+}
+
+/* ---- after a worker that was lost ---- */
+
+static int lost_recover(const struct stasis_lib_watch *watch, const struct stasis_id *capture,
+			int keeper_fd, struct stasis_error *err)
+{
+	char path[STASIS_JOURNAL_PATH_BYTES];
+	struct stasis_lib_group_recovery recovery = {
+		.journal_path = path,
+		.keeper_fd = keeper_fd,
+		.verify = STASIS_REBUILD_VERIFY_LOADING,
+	};
+	struct stasis_lib_watch recovery_watch = *watch;
+	enum stasis_lib_ending ending = STASIS_LIB_DIED;
+	struct stasis_error outcome = STASIS_ERROR_INIT;
+
+	recovery_watch.cancel_fd = -1;
+	if (stasis_journal_path(capture, path, err) != 0 ||
+	    stasis_lib_supervise(stasis_lib_group_recover_run, &recovery, &recovery_watch, &ending,
+				 &outcome, err) != 0)
+		return -1;
+	stasis_error_take(err, &outcome);
+	if (ending != STASIS_LIB_ENDED)
+		stasis_error_worsen(err, STASIS_LOST);
+	return stasis_error_is_set(err) ? -1 : 0;
+}
+
+int stasis_lib_group_supervise(const struct stasis_lib_watch *watch,
+			       stasis_lib_child_function *function, void *argument,
+			       const struct stasis_id *capture, int keeper_fd,
+			       struct stasis_error *err)
+{
+	enum stasis_lib_ending ending = STASIS_LIB_DIED;
+	struct stasis_error outcome = STASIS_ERROR_INIT;
+	struct stasis_error found = STASIS_ERROR_INIT;
+
+	if (stasis_lib_supervise(function, argument, watch, &ending, &outcome, err) != 0)
+		return -1;
+	if (ending != STASIS_LIB_ENDED) {
+		if (lost_recover(watch, capture, keeper_fd, &found) == 0) {
+			stasis_error_append(&outcome, "; what it had begun was settled: see above");
+		} else {
+			stasis_error_worsen(&outcome, found.status);
+			stasis_error_append(&outcome, "; then: %s", found.text);
+		}
+	}
+	if (!stasis_error_is_set(&outcome))
+		return 0;
+	stasis_error_take(err, &outcome);
+	return -1;
+}

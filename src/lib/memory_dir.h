@@ -1,0 +1,27 @@
+#ifndef STASIS_LIB_MEMORY_DIR_H
+#define STASIS_LIB_MEMORY_DIR_H
+
+/*
+ * The folder of images in memory: STASIS_MEMORY_DIR, else /dev/shm/stasis-UID, ours alone. Any thread.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/compiler.h"
+#include "base/error.h"
+#include "base/id.h"
+#include "lib/places.h"
+
+/* Makes the folder where it is missing. *ret_path: the image of this capture, in it. */
+NODISCARD int stasis_lib_memory_image_path(const struct stasis_id *capture,
+					   char ret_path[STASIS_LIB_PATH_BYTES],
+					   struct stasis_error *err);
+
+/* Whether an image lies in that folder, and so goes when it was resumed. */
+bool stasis_lib_memory_image_is(const char *path);
+
+/* The image there that holds this process; "": none. */
+void stasis_lib_memory_image_find(int32_t pid, char ret_path[STASIS_LIB_PATH_BYTES]);
+
+#endif

@@ -1,0 +1,219 @@
+/*
+ * stasis_library_resume: finds the image of the processes, or the processes of the image, and has a worker rebuild the
+ * group (group/rebuild.h).
+ */
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/file.h"
+#include "lib/group_work.h"
+#include "lib/memory_dir.h"
+#include "wire/session.h"
+
+struct resume {
+	struct stasis_resume_options options;
+	struct stasis_id capture;
+	char image_path[STASIS_LIB_PATH_BYTES];
+	struct stasis_lib_pids pids; /* all of the image */
+};
+
+/* What the process itself says, else what lies in memory. */
+static int image_find(int32_t pid, char ret_path[STASIS_LIB_PATH_BYTES], struct stasis_error *err)
+{
+	CLEANUP(process) struct stasis_process process = STASIS_PROCESS_EMPTY;
+	CLEANUP(free) struct stasis_wire_control *control = calloc(1, sizeof(*control));
+	CLEANUP(fd) int door_fd = -1;
+	bool is_participant = false;
+
+	if (!control)
+		return stasis_fail(err, STASIS_REFUSED, "out of memory");
+	if (stasis_process_open(pid, &process, err) != 0 ||
+	    stasis_wire_control_take(pid, process.pidfd, &is_participant, control, &door_fd, err) !=
+		    0)
+		return -1;
+	ret_path[0] = '\0';
+	if (is_participant)
+		(void)snprintf(ret_path, STASIS_LIB_PATH_BYTES, "%s", control->image);
+	if (ret_path[0] == '\0')
+		stasis_lib_memory_image_find(pid, ret_path);
+	if (ret_path[0] != '\0')
+		return 0;
+	return stasis_fail(
+		err, STASIS_REFUSED,
+		"process %d is in no capture that is known here; it is not suspended, or "
+		"its image is to be named: stasis resume DIR",
+		pid);
+}
+
+static int path_settle(struct resume *resume, struct stasis_error *err)
+{
+	const char *path = resume->options.image_path;
+	CLEANUP(free) char *real = NULL;
+
+	if (!path) {
+		if (resume->options.count == 0)
+			return stasis_fail(err, STASIS_USAGE,
+					   "resume: neither a process nor an image is named");
+		return image_find(resume->options.pids[0], resume->image_path, err);
+	}
+	real = realpath(path, NULL);
+	if (!real)
+		return stasis_fail_errno(err, STASIS_BAD_IMAGE, "image '%s'", path);
+	if (snprintf(resume->image_path, sizeof(resume->image_path), "%s", real) >=
+	    (int)sizeof(resume->image_path))
+		return stasis_fail(err, STASIS_USAGE, "resume: the path of the image is too long");
+	return 0;
+}
+
+static bool has_process(const struct stasis_image_manifest *manifest, int32_t pid)
+{
+	for (size_t i = 0; i < manifest->process_count; i++) {
+		if (manifest->processes[i].pid == pid)
+			return true;
+	}
+	return false;
+}
+
+/* All processes of the image go together; whoever names one that is not of it means another. */
+static int pids_settle(struct resume *resume, struct stasis_error *err)
+{
+	const struct stasis_image_open_options options = {.is_trusted = resume->options.is_trusted};
+	CLEANUP(image) struct stasis_image *image = NULL;
+	const struct stasis_image_manifest *manifest;
+
+	if (stasis_image_open(resume->image_path, &options, &image, err) != 0)
+		return -1;
+	manifest = stasis_image_manifest(image);
+	resume->capture = manifest->capture_id;
+	for (size_t i = 0; i < resume->options.count; i++) {
+		if (!has_process(manifest, resume->options.pids[i]))
+			return stasis_fail(err, STASIS_SUSPENDED,
+					   "process %d is not of the image '%s'",
+					   resume->options.pids[i], resume->image_path);
+	}
+	for (size_t i = 0; i < manifest->process_count; i++) {
+		uint64_t start_ticks = 0;
+		bool is_there =
+			stasis_process_start_ticks(manifest->processes[i].pid, &start_ticks) &&
+			start_ticks == manifest->processes[i].start_ticks;
+
+		if (!is_there && resume->options.is_without_missing)
+			continue;
+		if (!is_there)
+			return stasis_fail(err, STASIS_SUSPENDED,
+					   "process %d (%s) of the image '%s' has ended; "
+					   "--without-missing resumes the others",
+					   manifest->processes[i].pid,
+					   manifest->processes[i].executable, resume->image_path);
+		if (stasis_lib_pids_add(&resume->pids, manifest->processes[i].pid, err) != 0)
+			return -1;
+	}
+	return resume->pids.count > 0
+		       ? 0
+		       : stasis_fail(
+				 err, STASIS_REFUSED,
+				 "all processes of the image '%s' have ended; 'stasis gc' and rm "
+				 "remove it",
+				 resume->image_path);
+}
+
+static int group_rebuild(struct stasis_lib_group_work *work, const struct resume *resume,
+			 struct stasis_error *err)
+{
+	CLEANUP(group) struct stasis_group group = {.count = 0};
+	struct stasis_group_plan plan = {
+		.driver = &work->hands.driver,
+		.watch = &work->watch,
+		.capture = &resume->capture,
+		.pids = resume->pids.items,
+		.count = resume->pids.count,
+	};
+	const struct stasis_rebuild_options options = {
+		.image_path = resume->image_path,
+		.is_trusted = resume->options.is_trusted,
+		.is_without_missing = resume->options.is_without_missing,
+		.verify = (enum stasis_rebuild_verify)resume->options.verify,
+		.transfer = {.workers = resume->options.workers},
+	};
+
+	if (stasis_id_random(&plan.operation, err) != 0)
+		return -1;
+	if (stasis_group_open(&group, &plan, err) != 0) {
+		stasis_error_worsen(err, STASIS_SUSPENDED);
+		return -1;
+	}
+	return stasis_group_rebuild(&group, &options, err);
+}
+
+/* The worker. */
+static int resume_run(struct stasis_lib_channel *channel, void *argument, struct stasis_error *err)
+{
+	const struct resume *resume = argument;
+	struct stasis_lib_group_work work;
+	int result = stasis_lib_group_work_init(&work, channel, err);
+
+	if (result == 0)
+		result = group_rebuild(&work, resume, err);
+	if (result == 0)
+		stasis_lib_event(&channel->sink, "resumed", "%zu", resume->pids.count);
+	stasis_lib_group_work_fini(&work);
+	return result;
+}
+
+/* Nobody can come back from it any more. */
+static void image_drop(const struct stasis_library *library, const struct resume *resume)
+{
+	struct stasis_error failure = STASIS_ERROR_INIT;
+
+	if (!stasis_lib_memory_image_is(resume->image_path))
+		return;
+	if (stasis_tree_remove(AT_FDCWD, resume->image_path, &failure) != 0)
+		stasis_lib_event(&library->sink, "warning", "%s", failure.text);
+}
+
+static int resume_supervise(struct stasis_library *library, struct resume *resume,
+			    struct stasis_error *err)
+{
+	struct stasis_lib_knowledge knowledge = {.has_phase = false};
+	const struct stasis_lib_watch watch = {
+		.sink = &library->sink,
+		.timeout_ns = resume->options.timeout_ns,
+		.cancel_fd = resume->options.cancel_fd,
+		.knowledge = &knowledge,
+	};
+
+	if (stasis_lib_group_supervise(&watch, resume_run, resume, &resume->capture, -1, err) != 0)
+		return -1;
+	image_drop(library, resume);
+	return 0;
+}
+
+enum stasis_status stasis_library_resume(struct stasis_library *library,
+					 const struct stasis_resume_options *options)
+{
+	struct stasis_error *err = stasis_lib_begin(library);
+	CLEANUP(free) struct resume *resume = calloc(1, sizeof(*resume));
+	int result;
+
+	if (!resume) {
+		(void)stasis_fail(err, STASIS_REFUSED, "out of memory");
+		return stasis_lib_end(library, -1);
+	}
+	resume->options = (struct stasis_resume_options)STASIS_RESUME_OPTIONS_INIT;
+	result = stasis_lib_options_copy("resume", options, &resume->options,
+					 sizeof(resume->options), err);
+	if (result == 0 && resume->options.timeout_ns == 0)
+		result = stasis_fail(err, STASIS_USAGE, "resume: the timeout must not be 0");
+	if (result == 0)
+		result = path_settle(resume, err);
+	if (result == 0)
+		result = pids_settle(resume, err);
+	if (result == 0)
+		result = resume_supervise(library, resume, err);
+	free(resume->pids.items);
+	return stasis_lib_end(library, result);
+}
