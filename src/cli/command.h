@@ -18,6 +18,9 @@
 typedef int stasis_cli_command(const char *summary, int argument_count, char **arguments);
 
 stasis_cli_command stasis_cli_roundtrip;
+stasis_cli_command stasis_cli_suspend;
+stasis_cli_command stasis_cli_resume;
+stasis_cli_command stasis_cli_recover;
 stasis_cli_command stasis_cli_inspect;
 stasis_cli_command stasis_cli_verify;
 stasis_cli_command stasis_cli_reserve;

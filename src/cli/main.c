@@ -19,6 +19,9 @@ struct command {
 static const struct command commands[] = {
 	{"roundtrip", stasis_cli_roundtrip, "Capture a program's GPU state, restore it, prove every byte."},
 	{"run",       stasis_cli_run,       "Start a command whose GPU memory, shared or not, can be captured."},
+	{"suspend",   stasis_cli_suspend,   "Take the GPU away from running programs."},
+	{"resume",    stasis_cli_resume,    "Give suspended programs their GPU back."},
+	{"recover",   stasis_cli_recover,   "Settle what a suspend or resume that was killed has left."},
 	{"inspect",   stasis_cli_inspect,   "Say what an image holds."},
 	{"verify",    stasis_cli_verify,    "Compare every byte of an image with its digests."},
 	{"reserve",   stasis_cli_reserve,   "Allocate room for the next capture ahead."},

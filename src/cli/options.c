@@ -135,16 +135,33 @@ static int operand_take(const struct stasis_cli_syntax *syntax, const char *argu
 			struct stasis_error *err)
 {
 	const char **field = (const char **)(void *)(options + syntax->operand_offset);
+	struct stasis_cli_operands *list = (void *)(options + syntax->operand_offset);
 
 	if (!syntax->operand)
 		return stasis_fail(err, STASIS_USAGE, "unexpected argument '%s'", argument);
 	if (!*argument)
 		return stasis_fail(err, STASIS_USAGE, "%s is empty", syntax->operand);
+	if (syntax->has_operands) {
+		if (list->count == list->room)
+			return stasis_fail(err, STASIS_INTERNAL, "no room for '%s'", argument);
+		list->items[list->count++] = argument;
+		return 0;
+	}
 	if (*field)
 		return stasis_fail(err, STASIS_USAGE, "one %s only: '%s' is one too many",
 				   syntax->operand, argument);
 	*field = argument;
 	return 0;
+}
+
+static bool is_operand_missing(const struct stasis_cli_syntax *syntax, const char *options)
+{
+	const void *field = options + syntax->operand_offset;
+
+	if (!syntax->operand)
+		return false;
+	return syntax->has_operands ? ((const struct stasis_cli_operands *)field)->count == 0
+				    : *(const char *const *)field == NULL;
 }
 
 static int arguments_take(const struct stasis_cli_syntax *syntax, int argument_count,
@@ -167,10 +184,19 @@ static int arguments_take(const struct stasis_cli_syntax *syntax, int argument_c
 		if (result != 0)
 			return -1;
 	}
-	if (!common->is_help && syntax->operand &&
-	    !*(const char **)(void *)(options + syntax->operand_offset))
+	if (!common->is_help && !syntax->is_operand_needless && is_operand_missing(syntax, options))
 		return stasis_fail(err, STASIS_USAGE, "%s is missing; see 'stasis %s --help'",
 				   syntax->operand, syntax->name);
+	return 0;
+}
+
+int stasis_cli_parse_pids(const struct stasis_cli_operands *operands, int32_t *ret_pids,
+			  struct stasis_error *err)
+{
+	for (size_t i = 0; i < operands->count; i++) {
+		if (stasis_cli_parse_pid(operands->items[i], &ret_pids[i], err) != 0)
+			return -1;
+	}
 	return 0;
 }
 

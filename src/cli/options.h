@@ -49,15 +49,29 @@ stasis_cli_parser stasis_cli_parse_duration; /* uint64_t, in nanoseconds */
 stasis_cli_parser stasis_cli_parse_ordinal;  /* uint32_t */
 stasis_cli_parser stasis_cli_parse_choice;   /* int */
 
+/* Operands that are processes; `ret_pids` has room for all. */
+struct stasis_cli_operands;
+NODISCARD int stasis_cli_parse_pids(const struct stasis_cli_operands *operands, int32_t *ret_pids,
+				    struct stasis_error *err);
+
 /* An operand that is a process. */
 NODISCARD int stasis_cli_parse_pid(const char *text, int32_t *ret_pid, struct stasis_error *err);
+
+/* Operands of a command that takes several; with room for as many as there are arguments. */
+struct stasis_cli_operands {
+	const char **items; /* the caller's */
+	size_t room;
+	size_t count;
+};
 
 struct stasis_cli_syntax {
 	const char *name;    /* of the command */
 	const char *operand; /* "IMAGE"; NULL: it takes none */
 	const struct stasis_cli_option *options;
 	size_t option_count;
-	size_t operand_offset; /* of a const char * */
+	size_t operand_offset;    /* of a const char *, or of a struct stasis_cli_operands */
+	bool has_operands;        /* the latter */
+	bool is_operand_needless; /* none will do */
 	const char
 		*rest; /* what follows the options and is no operand, for the help; NULL: nothing */
 };

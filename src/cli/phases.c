@@ -16,6 +16,21 @@ struct phase_sentence {
 
 /* clang-format off */
 static const struct phase_sentence sentences[] = {
+	{"inspect",             "ask the programs what memory they hold and share"},
+	{"preflight",           "see that there is room for everything"},
+	{"gate",                "hold the programs' CUDA calls back, and wait for their GPU work"},
+	{"inspect_again",       "ask once more, now that nothing changes"},
+	{"save_allocations",    "copy the memory that they share to files"},
+	{"seal",                "make files and temporary manifest durable"},
+	{"arm",                 "have the programs wait, whatever becomes of this process"},
+	{"prepare_multicast",   "have the programs take multicast apart"},
+	{"prepare_unicast",     "have the programs let go of the memory that they share"},
+	{"commit",              "let the GPU's memory go"},
+	{"load_allocations",    "copy the files back to the memory that they share"},
+	{"restore_unicast",     "have the programs share their memory again"},
+	{"restore_multicast",   "have the programs put multicast together again"},
+	{"compare_topology",    "see that the programs hold what they held"},
+	{"open",                "let the programs' CUDA calls go on"},
 	{"prepare",             "check the artifact directory"},
 	{"start_workload",      "start the program whose state will be captured"},
 	{"fill_workload",       "let it fill its device memory with the pattern"},
