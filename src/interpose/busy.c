@@ -11,7 +11,6 @@
 #include "interpose/names.h"
 
 #define THREAD_NAME_BYTES 16
-#define STREAMS_ASKED 64u
 
 /* Appends to a text that has room for it; no stdio here. */
 static size_t text_add(char *text, size_t at, const char *part)
@@ -80,35 +79,51 @@ int stasis_busy_gate(int code, const struct stasis_gate_busy *busy, struct stasi
 			   (int)busy->tid, name, stasis_entry_name(busy->entry), busy->count);
 }
 
-int stasis_busy_capture(const struct stasis_stream_record *capture, struct stasis_error *err)
+int stasis_busy_capture(const struct stasis_stream_record *capture, CUstreamCaptureStatus status,
+			struct stasis_error *err)
 {
+	const char *what = status == CU_STREAM_CAPTURE_STATUS_INVALIDATED
+				   ? "in a capture that was invalidated"
+				   : "being captured";
 	char name[THREAD_NAME_BYTES + 1];
 
 	thread_name(capture->begun_by, name);
-	return stasis_fail(
-		err, STASIS_REFUSED,
-		"close the gate: stream 0x%llx is being captured; thread %d ('%s') began "
-		"it and has not ended it",
-		(unsigned long long)(uintptr_t)capture->key.stream, (int)capture->begun_by, name);
+	return stasis_fail(err, STASIS_REFUSED,
+			   "close the gate: stream 0x%llx is %s; thread %d ('%s') began it and it "
+			   "has not been "
+			   "ended",
+			   (unsigned long long)(uintptr_t)capture->key.stream, what,
+			   (int)capture->begun_by, name);
+}
+
+/* NULL: none of those that are known. */
+static CUstream stream_busy(const struct stasis_calls *calls, CUcontext context)
+{
+	CLEANUP(free) struct stasis_stream_record *records = NULL;
+	uint32_t count = 0;
+
+	if (!stasis_streams_copy(STASIS_STREAMS, &records, &count))
+		return NULL;
+	for (uint32_t i = 0; i < count; i++) {
+		if (records[i].life.context == context &&
+		    calls->cuStreamQuery(records[i].key.stream) == CUDA_ERROR_NOT_READY)
+			return records[i].key.stream;
+	}
+	return NULL;
 }
 
 int stasis_busy_context(const struct stasis_calls *calls, CUcontext context,
 			struct stasis_error *err)
 {
-	static struct stasis_stream_record records[STREAMS_ASKED]; /* one thread drains */
-	uint32_t count = stasis_streams_copy(STASIS_STREAMS, STREAMS_ASKED, records);
+	CUstream stream = stream_busy(calls, context);
 
-	for (uint32_t i = 0; i < count && i < STREAMS_ASKED; i++) {
-		if (records[i].context != context ||
-		    calls->cuStreamQuery(records[i].key.stream) != CUDA_ERROR_NOT_READY)
-			continue;
+	if (!stream)
 		return stasis_fail(err, STASIS_REFUSED,
-				   "drain: the work of stream 0x%llx does not end; it waits for "
-				   "another process, or for a thread that the gate holds",
-				   (unsigned long long)(uintptr_t)records[i].key.stream);
-	}
+				   "drain: the work of a default stream, or of one that is not "
+				   "known, does not end; it waits for another process, or for a "
+				   "thread that the gate holds");
 	return stasis_fail(err, STASIS_REFUSED,
-			   "drain: the work of a default stream, or of one that is not known, does "
-			   "not end; it waits for another process, or for a thread that the gate "
-			   "holds");
+			   "drain: the work of stream 0x%llx does not end; it waits for another "
+			   "process, or for a thread that the gate holds",
+			   (unsigned long long)(uintptr_t)stream);
 }

@@ -14,7 +14,8 @@
 /* `code` is what stasis_gate_close() returned. */
 int stasis_busy_gate(int code, const struct stasis_gate_busy *busy, struct stasis_error *err);
 
-int stasis_busy_capture(const struct stasis_stream_record *capture, struct stasis_error *err);
+int stasis_busy_capture(const struct stasis_stream_record *capture, CUstreamCaptureStatus status,
+			struct stasis_error *err);
 
 /* Asks the streams of the context for the one that is busy; the context is current. */
 int stasis_busy_context(const struct stasis_calls *calls, CUcontext context,

@@ -31,7 +31,11 @@
 	X(cuMemGetAllocationPropertiesFromHandle)
 
 /* NULL where the driver has none: newer than what the rest needs. */
-#define STASIS_CALLS_OPTIONAL(X) X(cuCtxRecordEvent)
+#define STASIS_CALLS_OPTIONAL(X)                                                                   \
+	X(cuCtxGetId)                                                                              \
+	X(cuCtxRecordEvent)                                                                        \
+	X(cuStreamGetCtx)                                                                          \
+	X(cuStreamGetCtx_v2)
 
 #define STASIS_CALL_MEMBER(elf) __typeof__(elf) *elf;
 struct stasis_calls {

@@ -95,19 +95,6 @@ CUresult stasis_handle_cuGreenCtxStreamCreate(CUresult (*target)(CUstream *, CUg
 					      unsigned int flags, int priority);
 CUresult stasis_handle_cuStreamDestroy(__typeof__(cuStreamDestroy_v2) *target, CUstream stream);
 CUresult stasis_handle_cuStreamDestroy_v2(__typeof__(cuStreamDestroy_v2) *target, CUstream stream);
-CUresult stasis_handle_cuCtxCreate(__typeof__(cuCtxCreate_v2) *target, CUcontext *ret_context,
-				   unsigned int flags, CUdevice device);
-CUresult stasis_handle_cuCtxCreate_v2(__typeof__(cuCtxCreate_v2) *target, CUcontext *ret_context,
-				      unsigned int flags, CUdevice device);
-CUresult stasis_handle_cuCtxCreate_v3(CUresult (*target)(CUcontext *, void *, int, unsigned int,
-							 CUdevice),
-				      CUcontext *ret_context, void *affinity, int count,
-				      unsigned int flags, CUdevice device);
-CUresult stasis_handle_cuCtxCreate_v4(__typeof__(cuCtxCreate_v4) *target, CUcontext *ret_context,
-				      CUctxCreateParams *parameters, unsigned int flags,
-				      CUdevice device);
-CUresult stasis_handle_cuCtxDestroy(__typeof__(cuCtxDestroy_v2) *target, CUcontext context);
-CUresult stasis_handle_cuCtxDestroy_v2(__typeof__(cuCtxDestroy_v2) *target, CUcontext context);
 CUresult stasis_handle_cuStreamBeginCapture(CUresult (*target)(CUstream), CUstream stream);
 CUresult stasis_handle_cuStreamBeginCapture_ptsz(CUresult (*target)(CUstream), CUstream stream);
 CUresult stasis_handle_cuStreamBeginCapture_v2(__typeof__(cuStreamBeginCapture_v2) *target,
@@ -129,5 +116,25 @@ CUresult stasis_handle_cuStreamEndCapture(__typeof__(cuStreamEndCapture) *target
 					  CUgraph *ret_graph);
 CUresult stasis_handle_cuStreamEndCapture_ptsz(__typeof__(cuStreamEndCapture) *target,
 					       CUstream stream, CUgraph *ret_graph);
+
+/* wrap_context.c */
+CUresult stasis_handle_cuCtxCreate(__typeof__(cuCtxCreate_v2) *target, CUcontext *ret_context,
+				   unsigned int flags, CUdevice device);
+CUresult stasis_handle_cuCtxCreate_v2(__typeof__(cuCtxCreate_v2) *target, CUcontext *ret_context,
+				      unsigned int flags, CUdevice device);
+CUresult stasis_handle_cuCtxCreate_v3(CUresult (*target)(CUcontext *, void *, int, unsigned int,
+							 CUdevice),
+				      CUcontext *ret_context, void *affinity, int count,
+				      unsigned int flags, CUdevice device);
+CUresult stasis_handle_cuCtxCreate_v4(__typeof__(cuCtxCreate_v4) *target, CUcontext *ret_context,
+				      CUctxCreateParams *parameters, unsigned int flags,
+				      CUdevice device);
+CUresult stasis_handle_cuCtxDestroy(__typeof__(cuCtxDestroy_v2) *target, CUcontext context);
+CUresult stasis_handle_cuCtxDestroy_v2(__typeof__(cuCtxDestroy_v2) *target, CUcontext context);
+CUresult stasis_handle_cuCtxDetach(__typeof__(cuCtxDestroy_v2) *target, CUcontext context);
+CUresult stasis_handle_cuDevicePrimaryCtxRelease(CUresult (*target)(CUdevice), CUdevice device);
+CUresult stasis_handle_cuDevicePrimaryCtxRelease_v2(CUresult (*target)(CUdevice), CUdevice device);
+CUresult stasis_handle_cuDevicePrimaryCtxReset(CUresult (*target)(CUdevice), CUdevice device);
+CUresult stasis_handle_cuDevicePrimaryCtxReset_v2(CUresult (*target)(CUdevice), CUdevice device);
 
 #endif

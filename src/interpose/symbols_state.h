@@ -25,7 +25,7 @@
 	X(cuCtxCreate_v4, HANDLED, W4) \
 	X(cuCtxDestroy, HANDLED, W1) \
 	X(cuCtxDestroy_v2, HANDLED, W1) \
-	X(cuCtxDetach, GATED, W1) \
+	X(cuCtxDetach, HANDLED, W1) \
 	X(cuCtxDisablePeerAccess, GATED, W1) \
 	X(cuCtxEnablePeerAccess, GATED, W2) \
 	X(cuCtxFromGreenCtx, GATED, W2) \
@@ -76,10 +76,10 @@
 	X(cuDeviceGetUuid, PURE, W2) \
 	X(cuDeviceGetUuid_v2, PURE, W2) \
 	X(cuDevicePrimaryCtxGetState, PURE, W3) \
-	X(cuDevicePrimaryCtxRelease, GATED, W1) \
-	X(cuDevicePrimaryCtxRelease_v2, GATED, W1) \
-	X(cuDevicePrimaryCtxReset, GATED, W1) \
-	X(cuDevicePrimaryCtxReset_v2, GATED, W1) \
+	X(cuDevicePrimaryCtxRelease, HANDLED, W1) \
+	X(cuDevicePrimaryCtxRelease_v2, HANDLED, W1) \
+	X(cuDevicePrimaryCtxReset, HANDLED, W1) \
+	X(cuDevicePrimaryCtxReset_v2, HANDLED, W1) \
 	X(cuDevicePrimaryCtxRetain, GATED, W2) \
 	X(cuDevicePrimaryCtxSetFlags, GATED, W2) \
 	X(cuDevicePrimaryCtxSetFlags_v2, GATED, W2) \

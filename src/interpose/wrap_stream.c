@@ -1,6 +1,6 @@
 /*
- * The handlers that keep account of streams, contexts and open captures; see streams.h. What a call means is the
- * driver's; a capture that cannot be recorded for want of memory is not begun.
+ * The handlers that keep account of streams and open captures; see streams.h. What a call means is the driver's; a
+ * capture that cannot be recorded for want of memory is not begun.
  */
 
 #include <sys/syscall.h>
@@ -8,23 +8,54 @@
 
 #include "interpose/calls.h"
 #include "interpose/handlers.h"
+#include "interpose/lives.h"
 #include "interpose/streams.h"
 
-static CUcontext context_current(void)
+/* Of a green context's stream: that of the primary context, whose event stands behind its work too. */
+static CUcontext context_of(const struct stasis_calls *calls, CUstream stream)
+{
+	CUcontext context = NULL;
+	CUgreenCtx green = NULL;
+
+	if (calls->cuStreamGetCtx_v2) {
+		if (calls->cuStreamGetCtx_v2(stream, &context, &green) == CUDA_SUCCESS)
+			return context;
+	} else if (calls->cuStreamGetCtx) {
+		if (calls->cuStreamGetCtx(stream, &context) == CUDA_SUCCESS)
+			return context;
+	}
+	return calls->cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
+}
+
+/* Asking changes nothing, also while the stream is being captured (measured on driver 580). */
+static struct stasis_stream_life life_of_stream(CUstream stream)
 {
 	const struct stasis_calls *calls = stasis_calls_get();
-	CUcontext context = NULL;
 
-	if (!calls || calls->cuCtxGetCurrent(&context) != CUDA_SUCCESS)
-		return NULL;
-	return context;
+	if (!calls)
+		return (struct stasis_stream_life){.context = NULL};
+	return stasis_life_of(calls, context_of(calls, stream));
+}
+
+static struct stasis_stream_key key_of(CUstream stream, bool is_per_thread,
+				       const struct stasis_stream_life *life)
+{
+	struct stasis_stream_key key = {.stream = stream};
+
+	if (is_per_thread && !stream)
+		key.stream = CU_STREAM_PER_THREAD;
+	if (key.stream != CU_STREAM_PER_THREAD)
+		return key;
+	key.context = life->context;
+	key.tid = (pid_t)syscall(SYS_gettid);
+	return key;
 }
 
 /* ---- streams ---- */
 
 static void stream_made(CUresult result, struct stasis_stream_node *room, const CUstream *stream)
 {
-	struct stasis_stream_record record = {.context = context_current()};
+	struct stasis_stream_record record = {.begun_by = 0};
 
 	/* It is kept for the names in reports alone: without room, so it goes. */
 	if (result != CUDA_SUCCESS || !room || !stream) {
@@ -32,6 +63,7 @@ static void stream_made(CUresult result, struct stasis_stream_node *room, const 
 		return;
 	}
 	record.key.stream = *stream;
+	record.life = life_of_stream(*stream);
 	stasis_streams_add(STASIS_STREAMS, room, &record);
 }
 
@@ -68,16 +100,37 @@ CUresult stasis_handle_cuGreenCtxStreamCreate(CUresult (*target)(CUstream *, CUg
 	return result;
 }
 
-/* Taken out before the driver is asked: afterwards another thread may have been given the same handle. */
+/* Errors of this range came from work, or say that the context is gone: the stream may be so too. */
+static bool is_kept_after(CUresult result)
+{
+	return result != CUDA_SUCCESS && result != CUDA_ERROR_INVALID_HANDLE &&
+	       (result < CUDA_ERROR_ILLEGAL_ADDRESS || result >= CUDA_ERROR_NOT_PERMITTED);
+}
+
+/*
+ * Taken out before the driver is asked: afterwards another thread may have been given the same handle. Nobody looks
+ * meanwhile, since the gate is not shut while a call is in the driver.
+ */
 static CUresult destroy(__typeof__(cuStreamDestroy_v2) *target, CUstream stream)
 {
 	struct stasis_stream_key key = {.stream = stream};
+	struct stasis_stream_node *made = NULL;
+	struct stasis_stream_node *captured = NULL;
+	CUresult result;
 
 	if (stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD) {
-		stasis_streams_remove(STASIS_STREAMS, &key);
-		stasis_streams_remove(STASIS_CAPTURES, &key);
+		made = stasis_streams_take(STASIS_STREAMS, &key);
+		captured = stasis_streams_take(STASIS_CAPTURES, &key);
 	}
-	return target(stream);
+	result = target(stream);
+	if (is_kept_after(result)) {
+		stasis_streams_put_back(STASIS_STREAMS, made);
+		stasis_streams_put_back(STASIS_CAPTURES, captured);
+	} else {
+		stasis_streams_drop(made);
+		stasis_streams_drop(captured);
+	}
+	return result;
 }
 
 CUresult stasis_handle_cuStreamDestroy(__typeof__(cuStreamDestroy_v2) *target, CUstream stream)
@@ -90,85 +143,26 @@ CUresult stasis_handle_cuStreamDestroy_v2(__typeof__(cuStreamDestroy_v2) *target
 	return destroy(target, stream);
 }
 
-/* ---- contexts ---- */
-
-static CUresult context_made(CUresult result, struct stasis_stream_node *room,
-			     const CUcontext *context)
-{
-	struct stasis_stream_record record = {.context = NULL};
-
-	if (result != CUDA_SUCCESS) {
-		stasis_streams_drop(room);
-		return result;
-	}
-	record.context = *context;
-	record.key.stream = (CUstream)(void *)*context;
-	stasis_streams_add(STASIS_CONTEXTS, room, &record);
-	return result;
-}
-
-/* The work of a context that we do not know could not be waited for. */
-#define CONTEXT_CREATE(elf, parameters, ...)                                                       \
-	CUresult stasis_handle_##elf parameters                                                    \
-	{                                                                                          \
-		struct stasis_stream_node *room = stasis_streams_room();                           \
-                                                                                                   \
-		if (!room)                                                                         \
-			return CUDA_ERROR_OUT_OF_MEMORY;                                           \
-		return context_made(target(__VA_ARGS__), room, ret_context);                       \
-	}
-
-CONTEXT_CREATE(cuCtxCreate,
-	       (__typeof__(cuCtxCreate_v2) *target, CUcontext *ret_context, unsigned int flags,
-		CUdevice device),
-	       ret_context, flags, device)
-CONTEXT_CREATE(cuCtxCreate_v2,
-	       (__typeof__(cuCtxCreate_v2) *target, CUcontext *ret_context, unsigned int flags,
-		CUdevice device),
-	       ret_context, flags, device)
-CONTEXT_CREATE(cuCtxCreate_v3,
-	       (CUresult(*target)(CUcontext *, void *, int, unsigned int, CUdevice),
-		CUcontext *ret_context, void *affinity, int count, unsigned int flags,
-		CUdevice device),
-	       ret_context, affinity, count, flags, device)
-CONTEXT_CREATE(cuCtxCreate_v4,
-	       (__typeof__(cuCtxCreate_v4) *target, CUcontext *ret_context,
-		CUctxCreateParams *parameters, unsigned int flags, CUdevice device),
-	       ret_context, parameters, flags, device)
-
-static CUresult context_destroy(__typeof__(cuCtxDestroy_v2) *target, CUcontext context)
-{
-	CUresult result = target(context);
-
-	if (result == CUDA_SUCCESS)
-		stasis_streams_remove_context(context);
-	return result;
-}
-
-CUresult stasis_handle_cuCtxDestroy(__typeof__(cuCtxDestroy_v2) *target, CUcontext context)
-{
-	return context_destroy(target, context);
-}
-
-CUresult stasis_handle_cuCtxDestroy_v2(__typeof__(cuCtxDestroy_v2) *target, CUcontext context)
-{
-	return context_destroy(target, context);
-}
-
 /* ---- captures ---- */
 
-static CUresult capture_begun(CUresult result, struct stasis_stream_node *room, CUstream stream,
-			      bool is_per_thread)
+/* Asked before it begins, while the stream is surely there. */
+static struct stasis_stream_record capture_of(CUstream stream, bool is_per_thread)
 {
-	struct stasis_stream_record record = {.context = context_current(),
-					      .begun_by = (pid_t)syscall(SYS_gettid)};
+	CUstream asked = is_per_thread && !stream ? CU_STREAM_PER_THREAD : stream;
+	struct stasis_stream_record record = {.begun_by = (pid_t)syscall(SYS_gettid)};
 
-	if (result != CUDA_SUCCESS) {
+	record.life = life_of_stream(asked);
+	record.key = key_of(stream, is_per_thread, &record.life);
+	return record;
+}
+
+static CUresult capture_begun(CUresult result, struct stasis_stream_node *room,
+			      const struct stasis_stream_record *record)
+{
+	if (result == CUDA_SUCCESS)
+		stasis_streams_add(STASIS_CAPTURES, room, record);
+	else
 		stasis_streams_drop(room);
-		return result;
-	}
-	record.key = stasis_stream_key(stream, is_per_thread);
-	stasis_streams_add(STASIS_CAPTURES, room, &record);
 	return result;
 }
 
@@ -176,10 +170,12 @@ static CUresult capture_begun(CUresult result, struct stasis_stream_node *room, 
 	CUresult stasis_handle_##elf parameters                                                    \
 	{                                                                                          \
 		struct stasis_stream_node *room = stasis_streams_room();                           \
+		struct stasis_stream_record record;                                                \
                                                                                                    \
 		if (!room)                                                                         \
 			return CUDA_ERROR_OUT_OF_MEMORY;                                           \
-		return capture_begun(target(__VA_ARGS__), room, stream, is_per_thread);            \
+		record = capture_of(stream, is_per_thread);                                        \
+		return capture_begun(target(__VA_ARGS__), room, &record);                          \
 	}
 
 #define TO_GRAPH_PARAMETERS                                                                        \
@@ -204,23 +200,23 @@ CAPTURE_BEGIN(cuStreamBeginCaptureToGraph_ptsz, true, TO_GRAPH_PARAMETERS, strea
 	      edges, count, mode)
 
 /* An end that failed may have ended it all the same: its own stream is asked. */
-static bool is_capturing(CUstream stream)
+static bool is_captured_no_more(CUstream stream)
 {
 	const struct stasis_calls *calls = stasis_calls_get();
-	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+	CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
 
 	return calls && calls->cuStreamIsCapturing(stream, &status) == CUDA_SUCCESS &&
-	       status != CU_STREAM_CAPTURE_STATUS_NONE;
+	       status == CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
 static CUresult end(__typeof__(cuStreamEndCapture) *target, CUstream stream, CUgraph *ret_graph,
 		    bool is_per_thread)
 {
-	struct stasis_stream_key key = stasis_stream_key(stream, is_per_thread);
+	struct stasis_stream_record record = capture_of(stream, is_per_thread);
 	CUresult result = target(stream, ret_graph);
 
-	if (result == CUDA_SUCCESS || !is_capturing(key.stream))
-		stasis_streams_remove(STASIS_CAPTURES, &key);
+	if (result == CUDA_SUCCESS || is_captured_no_more(record.key.stream))
+		stasis_streams_remove(STASIS_CAPTURES, &record.key);
 	return result;
 }
 
