@@ -1,6 +1,6 @@
 /*
- * The gate: marks, waiting, closing. See gate.h for what it promises. Uses atomics, futex and mmap only:
- * it is entered from constructors, signal handlers and threads that are about to end.
+ * The gate: marks, waiting, closing. See gate.h for what it promises. Uses atomics, futex and mmap only, but for
+ * calls that begin a capture: it is entered from constructors, signal handlers and threads that are about to end.
  *
  * Marks live in blocks that are never freed; a mark is given back when its thread ends.
  */
@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "interpose/fork.h"
+#include "interpose/streams.h"
 
 #define BLOCK_MARKS 127
 #define LEVEL_MASK 0xffu
@@ -180,6 +181,14 @@ struct stasis_gate_mark *stasis_gate_mark_new(void)
 	return mark;
 }
 
+/* A thread whose capture is open is let begin another: held, it could not end the one that is waited for. */
+static bool is_held(uint32_t level, uint32_t held_at)
+{
+	if (level < held_at)
+		return false;
+	return level != STASIS_GATE_CAPTURES_HELD || !stasis_streams_thread_captures();
+}
+
 void stasis_gate_wait(struct stasis_gate_mark *mark, uint32_t held_at)
 {
 	int saved_errno = errno;
@@ -190,7 +199,7 @@ void stasis_gate_wait(struct stasis_gate_mark *mark, uint32_t held_at)
 		/* In one order with the closing side's store of the word and its loads of the marks. */
 		atomic_store(&mark->depth, 1);
 		word = atomic_load(&stasis_gate_word);
-		if ((word & LEVEL_MASK) < held_at)
+		if (!is_held(word & LEVEL_MASK, held_at))
 			break;
 		if ((word & LEVEL_MASK) >= STASIS_GATE_INHERITED) {
 			inheritance_adopt();

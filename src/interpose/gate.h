@@ -8,7 +8,8 @@
  * call makes in turn (from a second interposer, or a callback on its thread) always pass, since
  * the one outside is waited for.
  *
- * It closes in two steps: CAPTURES_HELD holds what begins a stream capture, CLOSED holds everything.
+ * It closes in two steps: CAPTURES_HELD holds what begins a stream capture, but for threads that have one open and
+ * would not come to end it; CLOSED holds everything.
  */
 
 #include <stdatomic.h>
