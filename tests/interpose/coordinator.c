@@ -208,15 +208,34 @@ int t_session_ask_again(struct t_session *session, enum stasis_wire_phase phase,
 	return result;
 }
 
-int t_session_gate(struct t_session *session, enum stasis_wire_gate_step step)
+int t_session_gate_within(struct t_session *session, enum stasis_wire_gate_step step,
+			  uint64_t limit_ns)
 {
 	int result;
 
-	session->request.gate_request.limit_ns = 20 * STASIS_NS_PER_S;
+	session->request.gate_request.limit_ns = limit_ns;
 	session->request.gate_request.step = (uint32_t)step;
 	result = t_session_ask(session, STASIS_WIRE_GATE);
 	memset(&session->request, 0, sizeof(session->request));
 	return result;
+}
+
+int t_session_gate(struct t_session *session, enum stasis_wire_gate_step step)
+{
+	return t_session_gate_within(session, step, 20 * STASIS_NS_PER_S);
+}
+
+void t_session_shut(struct t_session *session, pid_t pid)
+{
+	T_DONE(session, t_session_open(session, pid, NULL, NULL));
+	T_DONE(session, t_session_gate(session, STASIS_WIRE_GATE_CAPTURES));
+	T_DONE(session, t_session_gate(session, STASIS_WIRE_GATE_ALL));
+}
+
+void t_session_let_go(struct t_session *session)
+{
+	T_DONE(session, t_session_ask(session, STASIS_WIRE_OPEN));
+	t_session_close(session);
 }
 
 void t_session_check(const struct t_session *session, const char *file, int line, int result)

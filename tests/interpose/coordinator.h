@@ -65,8 +65,14 @@ int t_session_ask(struct t_session *session, enum stasis_wire_phase phase);
 /* Asks again for the answer to the request of that number. */
 int t_session_ask_again(struct t_session *session, enum stasis_wire_phase phase, uint32_t sequence);
 
-/* GATE with a limit of 20 s. */
+/* GATE with a limit of 20 s, or with another. */
 int t_session_gate(struct t_session *session, enum stasis_wire_gate_step step);
+int t_session_gate_within(struct t_session *session, enum stasis_wire_gate_step step,
+			  uint64_t limit_ns);
+
+/* Both steps of GATE, and OPEN; both must succeed. The session is opened first, and closed at the end. */
+void t_session_shut(struct t_session *session, pid_t pid);
+void t_session_let_go(struct t_session *session);
 
 /* Fails the test unless a call has succeeded; the error is told. */
 void t_session_check(const struct t_session *session, const char *file, int line, int result);

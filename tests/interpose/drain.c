@@ -255,26 +255,17 @@ static struct t_child child;
 
 static int gate(enum stasis_wire_gate_step step, uint64_t limit_ns)
 {
-	int result;
-
-	session.request.gate_request.limit_ns = limit_ns;
-	session.request.gate_request.step = (uint32_t)step;
-	result = t_session_ask(&session, STASIS_WIRE_GATE);
-	memset(&session.request, 0, sizeof(session.request));
-	return result;
+	return t_session_gate_within(&session, step, limit_ns);
 }
 
 static void shut(void)
 {
-	T_DONE(&session, t_session_open(&session, child.pid, NULL, NULL));
-	T_DONE(&session, gate(STASIS_WIRE_GATE_CAPTURES, LONG_NS));
-	T_DONE(&session, gate(STASIS_WIRE_GATE_ALL, LONG_NS));
+	t_session_shut(&session, child.pid);
 }
 
 static void let_go(void)
 {
-	T_DONE(&session, t_session_ask(&session, STASIS_WIRE_OPEN));
-	t_session_close(&session);
+	t_session_let_go(&session);
 }
 
 static unsigned long counted(void)
