@@ -53,12 +53,20 @@ static bool is_over(uint64_t deadline_ns)
 	return stasis_clock_now_ns() >= deadline_ns || stasis_control_is_abandoned();
 }
 
-/* From CLOSED, or from CAPTURES_HELD. */
+static uint64_t time_left(uint64_t deadline_ns)
+{
+	uint64_t now_ns = stasis_clock_now_ns();
+
+	return deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+}
+
+/* Lets all go on but what begins a capture; nothing is in flight, if it was CLOSED. */
 static void gate_hold_captures(void)
 {
 	struct stasis_gate_busy busy;
 
-	if (stasis_gate_close(STASIS_GATE_CAPTURES_HELD, 0, &busy) != 0)
+	if (stasis_gate_level() == STASIS_GATE_CLOSED &&
+	    stasis_gate_close(STASIS_GATE_CAPTURES_HELD, 0, &busy) != 0)
 		stasis_gate_open();
 }
 
@@ -143,7 +151,7 @@ static int captures_wait(uint64_t deadline_ns, struct stasis_error *err)
 	uint64_t interval_ns = LOOK_FIRST_NS;
 	uint64_t look_ns = stasis_clock_now_ns() + interval_ns;
 	struct stasis_gate_busy busy;
-	int code = stasis_gate_close(STASIS_GATE_CAPTURES_HELD, 0, &busy);
+	int code = stasis_gate_close(STASIS_GATE_CAPTURES_HELD, time_left(deadline_ns), &busy);
 
 	if (code != 0)
 		return stasis_busy_gate(code, &busy, err);
@@ -315,7 +323,6 @@ static int work_drain(const struct stasis_calls *calls, uint64_t deadline_ns,
 static int everything_wait(uint64_t deadline_ns, struct stasis_error *err)
 {
 	const struct stasis_calls *calls = stasis_calls_get();
-	uint64_t now_ns = stasis_clock_now_ns();
 	struct stasis_gate_busy busy;
 	int code;
 
@@ -323,8 +330,7 @@ static int everything_wait(uint64_t deadline_ns, struct stasis_error *err)
 		return stasis_fail(err, STASIS_REFUSED,
 				   "the driver cannot record an event of a context; it must be of "
 				   "CUDA 12.5 or newer");
-	code = stasis_gate_close(STASIS_GATE_CLOSED,
-				 deadline_ns > now_ns ? deadline_ns - now_ns : 0, &busy);
+	code = stasis_gate_close(STASIS_GATE_CLOSED, time_left(deadline_ns), &busy);
 	if (code != 0)
 		return stasis_busy_gate(code, &busy, err);
 	if (captures_check(calls, err) != 0)

@@ -221,23 +221,30 @@ static bool threads_fence(void)
 	       syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
-static void mark_count(const struct stasis_gate_mark *mark, struct stasis_gate_busy *busy)
+static void mark_count(const struct stasis_gate_mark *mark, enum stasis_gate_level level,
+		       struct stasis_gate_busy *busy)
 {
+	uint32_t entry;
+
 	if (atomic_load(&mark->depth) == 0)
+		return;
+	entry = atomic_load(&mark->entry);
+	if (level != STASIS_GATE_CLOSED && (entry & STASIS_GATE_CAPTURE) == 0)
 		return;
 	if (busy->count++ == 0) {
 		busy->tid = atomic_load(&mark->tid);
-		busy->entry = atomic_load(&mark->entry);
+		busy->entry = entry & ~STASIS_GATE_CAPTURE;
 	}
 }
 
-static struct stasis_gate_busy calls_in_flight(void)
+/* Of those that the level holds. */
+static struct stasis_gate_busy calls_in_flight(enum stasis_gate_level level)
 {
 	struct stasis_gate_busy busy = {.count = 0};
 
 	for (struct block *block = atomic_load(&gate.blocks); block; block = block->next) {
 		for (size_t i = 0; i < BLOCK_MARKS; i++)
-			mark_count(&block->marks[i], &busy);
+			mark_count(&block->marks[i], level, &busy);
 	}
 	return busy;
 }
@@ -251,12 +258,13 @@ static void level_set(uint32_t level)
 }
 
 /* Polls, with pauses that grow from 20 us to 1 ms: leaving must cost a call nothing but a store. */
-static bool is_drained_before(uint64_t deadline_ns, struct stasis_gate_busy *ret_busy)
+static bool is_drained_before(enum stasis_gate_level level, uint64_t deadline_ns,
+			      struct stasis_gate_busy *ret_busy)
 {
 	struct timespec pause = {.tv_nsec = 20000};
 
 	for (;;) {
-		*ret_busy = calls_in_flight();
+		*ret_busy = calls_in_flight(level);
 		if (ret_busy->count == 0)
 			return true;
 		if (stasis_deadline_passed(deadline_ns))
@@ -283,8 +291,7 @@ int stasis_gate_close(enum stasis_gate_level level, uint64_t timeout_ns,
 		level_set(before);
 		return ENOTSUP;
 	}
-	if (level == STASIS_GATE_CLOSED &&
-	    !is_drained_before(stasis_deadline_after_ns(timeout_ns), ret_busy)) {
+	if (!is_drained_before(level, stasis_deadline_after_ns(timeout_ns), ret_busy)) {
 		level_set(before);
 		return ETIMEDOUT;
 	}

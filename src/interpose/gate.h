@@ -30,11 +30,15 @@ enum stasis_gate_level {
 /* Set beside a level where there is no membarrier: then each call makes a fence of its own. */
 #define STASIS_GATE_FENCED 0x100u
 
+/* Set beside an entry that CAPTURES_HELD holds. */
+#define STASIS_GATE_CAPTURE 0x80000000u
+
 /* A thread's calls in flight. Written by its thread, read by whoever closes. */
 struct stasis_gate_mark {
 	_Alignas(64) atomic_uint depth;
-	atomic_uint entry; /* of the outermost call */
-	atomic_int tid;    /* 0: free */
+	atomic_uint
+		entry; /* of the outermost call, and STASIS_GATE_CAPTURE if that begins a capture */
+	atomic_int tid; /* 0: free */
 };
 
 struct stasis_gate_busy {
@@ -60,7 +64,10 @@ static inline struct stasis_gate_mark *stasis_gate_enter(uint32_t entry, uint32_
 		mark = stasis_gate_mark_new();
 	depth = atomic_load_explicit(&mark->depth, memory_order_relaxed);
 	if (depth == 0)
-		atomic_store_explicit(&mark->entry, entry, memory_order_relaxed);
+		atomic_store_explicit(
+			&mark->entry,
+			entry | (held_at < STASIS_GATE_CLOSED ? STASIS_GATE_CAPTURE : 0),
+			memory_order_relaxed);
 	atomic_store_explicit(&mark->depth, depth + 1, memory_order_relaxed);
 	/* Who closes writes the word, then has every thread fenced (membarrier), then reads the marks. */
 	atomic_signal_fence(memory_order_seq_cst);
@@ -82,7 +89,7 @@ static inline void stasis_gate_leave(struct stasis_gate_mark *mark)
 void stasis_gate_prepare(void);
 
 /*
- * Raises the level to CAPTURES_HELD or CLOSED and, for CLOSED, waits until no call is in flight. One
+ * Sets the level to CAPTURES_HELD or CLOSED and waits until no call that it holds is in flight. One
  * thread at a time may do so, and none with a call of its own in flight. Returns 0, or an errno, after
  * which the level is what it was: ETIMEDOUT (*ret_busy says who was in the driver), ENOTSUP (a
  * thread could not be given a mark, or membarrier is refused, so that nobody can tell what is in flight).

@@ -161,6 +161,23 @@ static void names_who_is_inside(void **state)
 	assert_int_equal(busy.count, 0);
 }
 
+/* What is beginning a capture is not in step 1's account yet. */
+static void first_step_waits_for_captures_that_begin(void **state)
+{
+	struct stasis_gate_busy busy;
+	struct caller capture;
+
+	(void)state;
+	caller_start(&capture, STASIS_GATE_CAPTURES_HELD);
+	caller_wait_inside(&capture);
+	assert_int_equal(stasis_gate_close(STASIS_GATE_CAPTURES_HELD, NS_PER_MS, &busy), ETIMEDOUT);
+	assert_int_equal(busy.count, 1);
+	assert_int_equal(busy.entry, ENTRY);
+	assert_int_equal(stasis_gate_level(), STASIS_GATE_OPEN);
+	caller_end(&capture);
+	assert_int_equal(stasis_gate_close(STASIS_GATE_CAPTURES_HELD, LONG_NS, &busy), 0);
+}
+
 static void *close_all(void *argument)
 {
 	struct stasis_gate_busy busy;
@@ -376,6 +393,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(holds_calls_until_it_opens, gate_open_again),
 		cmocka_unit_test_teardown(first_step_holds_captures, gate_open_again),
+		cmocka_unit_test_teardown(first_step_waits_for_captures_that_begin,
+					  gate_open_again),
 		cmocka_unit_test_teardown(names_who_is_inside, gate_open_again),
 		cmocka_unit_test_teardown(lets_nested_calls_pass, gate_open_again),
 		cmocka_unit_test_teardown(closes_under_load, gate_open_again),
