@@ -26,6 +26,9 @@
 /* The interposer's symbols are of this version at most; the loader defines it from that release on. */
 #define GLIBC_NEEDED "GLIBC_2.34"
 
+/* What execvp gives files to that the kernel knows no way to execute. */
+static const char shell[] = "/bin/sh";
+
 /* ---- as execvp finds it ---- */
 
 static bool is_runnable(const char *path)
@@ -73,10 +76,7 @@ static int header_check(int fd, const char *path, Elf64_Ehdr *ret_header, struct
 {
 	if (read_at(fd, ret_header, sizeof(*ret_header), 0) != 0 ||
 	    memcmp(ret_header->e_ident, ELFMAG, SELFMAG) != 0)
-		return stasis_fail(err, STASIS_REFUSED,
-				   "run '%s': neither a program nor a script with a first line "
-				   "that names its interpreter",
-				   path);
+		return stasis_fail(err, STASIS_REFUSED, "run '%s': it is no whole ELF file", path);
 	if (ret_header->e_ident[EI_CLASS] != ELFCLASS64 || ret_header->e_machine != EM_X86_64)
 		return stasis_fail(err, STASIS_REFUSED,
 				   "run '%s': not a 64-bit x86-64 program; the interposer is for "
@@ -200,59 +200,110 @@ static int privileges_check(int fd, const char *path, struct stasis_error *err)
 
 /* ---- scripts ---- */
 
-/* "#!INTERPRETER ARGUMENT": false where the file begins otherwise. */
+enum kind {
+	PROGRAM,
+	SCRIPT, /* its first line names its interpreter */
+	TEXT,   /* neither: the kernel refuses it with ENOEXEC, and execvp gives it to /bin/sh */
+};
+
+/*
+ * "#!INTERPRETER ARGUMENT": false where the file begins otherwise, names none, or where the name is longer than what the
+ * kernel reads.
+ */
 static bool interpreter_read(int fd, char ret_path[STASIS_LIB_PATH_BYTES])
 {
 	char line[FIRST_LINE_BYTES + 1];
 	ssize_t bytes = pread(fd, line, FIRST_LINE_BYTES, 0);
 	char *start;
+	size_t name_bytes;
 
 	if (bytes < 3 || line[0] != '#' || line[1] != '!')
 		return false;
 	line[bytes] = '\0';
-	line[strcspn(line, "\n")] = '\0';
 	start = line + 2 + strspn(line + 2, " \t");
-	start[strcspn(start, " \t")] = '\0';
+	name_bytes = strcspn(start, " \t\n");
+	if (start + name_bytes == line + FIRST_LINE_BYTES)
+		return false;
+	start[name_bytes] = '\0';
 	(void)snprintf(ret_path, STASIS_LIB_PATH_BYTES, "%s", start);
 	return *start != '\0';
 }
 
-/* True in *ret_is_script: `path` is now that of its interpreter. */
-static int file_check(char path[STASIS_LIB_PATH_BYTES], bool *ret_is_script,
+static bool is_elf(int fd)
+{
+	char magic[SELFMAG];
+
+	return pread(fd, magic, SELFMAG, 0) == SELFMAG && memcmp(magic, ELFMAG, SELFMAG) == 0;
+}
+
+static int unreadable_refuse(const char *path, struct stasis_error *err)
+{
+	if (errno == EACCES)
+		return stasis_fail(
+			err, STASIS_REFUSED,
+			"run '%s': it may be executed and not read, so that nobody can say "
+			"whether the interposer would go with it, and nobody but root could "
+			"trace it for a capture; make it readable",
+			path);
+	return stasis_fail_errno(err, STASIS_REFUSED,
+				 "run '%s': look whether the interposer can go with it", path);
+}
+
+/* Of a SCRIPT, `path` is now that of its interpreter. */
+static int file_check(char path[STASIS_LIB_PATH_BYTES], enum kind *ret_kind,
 		      struct stasis_error *err)
 {
 	CLEANUP(fd) int fd = open(path, O_RDONLY | O_CLOEXEC);
 	char found[STASIS_LIB_PATH_BYTES];
 
 	if (fd < 0)
-		return stasis_fail_errno(err, STASIS_REFUSED,
-					 "run '%s': look whether the interposer can go with it",
-					 path);
-	*ret_is_script = interpreter_read(fd, found);
-	if (*ret_is_script) {
+		return unreadable_refuse(path, err);
+	if (interpreter_read(fd, found)) {
 		/* The privileges of a script count for nothing. */
 		memcpy(path, found, sizeof(found));
+		*ret_kind = SCRIPT;
 		return 0;
 	}
+	*ret_kind = is_elf(fd) ? PROGRAM : TEXT;
+	if (*ret_kind == TEXT)
+		return 0;
 	if (privileges_check(fd, path, err) != 0 || loader_find(fd, path, found, err) != 0)
 		return -1;
 	return loader_check(path, found, err);
 }
 
-int stasis_lib_program_check(const char *command, struct stasis_error *err)
+/* Follows interpreters; *ret_kind is PROGRAM or TEXT in the end. */
+static int interpreters_check(const char *command, char path[STASIS_LIB_PATH_BYTES],
+			      enum kind *ret_kind, struct stasis_error *err)
 {
-	char path[STASIS_LIB_PATH_BYTES];
-	bool is_script = true;
-
-	if (command_find(command, path, err) != 0)
-		return -1;
-	for (int i = 0; i <= SCRIPTS_MAX && is_script; i++) {
-		if (file_check(path, &is_script, err) != 0)
+	*ret_kind = SCRIPT;
+	for (int i = 0; i <= SCRIPTS_MAX && *ret_kind == SCRIPT; i++) {
+		if (file_check(path, ret_kind, err) != 0)
 			return -1;
 	}
-	if (is_script)
+	if (*ret_kind == SCRIPT)
 		return stasis_fail(err, STASIS_REFUSED,
 				   "run '%s': its interpreters are scripts, one in another",
 				   command);
+	return 0;
+}
+
+int stasis_lib_program_check(const char *command, struct stasis_error *err)
+{
+	char path[STASIS_LIB_PATH_BYTES];
+	enum kind kind;
+
+	if (command_find(command, path, err) != 0 ||
+	    interpreters_check(command, path, &kind, err) != 0)
+		return -1;
+	if (kind == PROGRAM)
+		return 0;
+	(void)snprintf(path, sizeof(path), "%s", shell);
+	if (interpreters_check(command, path, &kind, err) != 0)
+		return -1;
+	if (kind != PROGRAM)
+		return stasis_fail(err, STASIS_REFUSED,
+				   "run '%s': it is left to '%s', which is no program", command,
+				   shell);
 	return 0;
 }

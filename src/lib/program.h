@@ -10,8 +10,9 @@
 #include "base/error.h"
 
 /*
- * Finds the command as execvp does and follows the interpreters of scripts to a program. Refused, with the reason:
- * what is not found or not executable, a program of another machine, a static one, one that is started with
+ * Finds the command as execvp does and follows the interpreters of scripts to a program; what is neither program nor
+ * names an interpreter runs under /bin/sh, which is then what is looked at. Refused, with the reason: what is
+ * not found or not executable, what cannot be read, a program of another machine, a static one, one that is started with
  * privileges which make the loader ignore LD_PRELOAD, one with another C library than glibc, a glibc
  * older than 2.34.
  */

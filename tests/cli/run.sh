@@ -50,6 +50,28 @@ run_limited "$stasis" run ./script
 expect_status 0
 [ "$(cat out)" -gt 0 ] || fail "expected the interposer among the mappings"
 
+# what the kernel cannot execute is the shell's, as with execvp: no first line, none that names anything, one that is
+# longer than the kernel reads, an interpreter that has none either, nothing at all
+plain() { # NAME FIRST-LINE
+	printf '%s\n%s\n' "$2" "printf '%s:' \"\$@\"; grep -c '$interposer' /proc/\$\$/maps" >"$1"
+	chmod +x "$1"
+}
+plain plain ''
+plain nameless '#! 	'
+plain long "#!/$(printf '%0300d' 0)"
+plain chained '#!./plain'
+mkdir folder && cp plain folder/found
+for script in ./plain ./nameless ./long ./chained found; do
+	PATH="$PWD/folder:$PATH" run_limited "$stasis" run $script "a  b" c
+	expect_status 0
+	expect_no_error
+	grep -qE '^a  b:c:[1-9]' out || fail "expected arguments and interposer in the shell of $script"
+done
+touch empty && chmod +x empty
+run_limited "$stasis" run ./empty
+expect_status 0
+expect_no_error
+
 # signals as we were started with
 run_limited "$stasis" run -- sh -c 'sed -n "s/^SigIgn:\t*//p" /proc/$$/status'
 [ $((0x$(cat out) & 0x1000)) = 0 ] || fail "expected SIGPIPE as it was"
@@ -73,8 +95,6 @@ refused "Permission denied" ./out
 run_limited env PATH= "$stasis" run sh
 expect_status 1
 expect_error "no such program in PATH"
-touch empty && chmod +x empty
-refused "neither a program nor a script" ./empty
 printf '#!./loop\n' >loop && chmod +x loop
 refused "one in another" ./loop
 printf '#!/no/such/interpreter\n' >lost && chmod +x lost
@@ -103,7 +123,7 @@ refused "is not glibc's" ./musl
 copy arm && patch arm 'struct.pack_into("<H", b, 18, 183)'
 refused "not a 64-bit x86-64 program" ./arm
 copy short && patch short 'del b[40:]'
-refused "./short" ./short
+refused "run './short': it is no whole ELF file" ./short
 copy many && patch many 'struct.pack_into("<H", b, 56, 65535)'
 refused "program headers are damaged" ./many
 
@@ -123,6 +143,23 @@ if [ "$(id -u)" = 0 ]; then
 fi
 if command -v setcap >setcap.path && copy capable && setcap cap_net_raw+ep capable 2>setcap.err; then
 	refused "file capabilities" ./capable
+fi
+
+# what may be executed and not read, itself or as an interpreter
+copy secret && chmod 111 secret
+printf '#!./secret\n' >by-secret && chmod 755 . by-secret
+stranger=()
+if [ "$(id -u)" = 0 ]; then
+	# root reads everything
+	stranger=(setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all)
+fi
+if "${stranger[@]}" "$stasis" --version >version 2>&1; then
+	for command in ./secret ./by-secret; do
+		run_limited "${stranger[@]}" "$stasis" run $command
+		expect_status 1
+		expect_error "secret': it may be executed and not read"
+		expect_error "make it readable"
+	done
 fi
 
 # the interposer itself
