@@ -2,7 +2,7 @@
  * See ticket.h.
  *
  *      0  "STSTICKT"    8  version   12  kind   16  participant   32  object   48  bytes
- *     56  zero        120  sum of bytes 0 to 119
+ *     56  devices of a team   60  its handle types   64  its flags   72  zero   120  sum of bytes 0 to 119
  */
 
 #include "wire/ticket.h"
@@ -34,6 +34,9 @@ static void fields(struct stasis_wire_codec *codec, struct stasis_wire_ticket *t
 	stasis_wire_id(codec, &ticket->participant);
 	stasis_wire_id(codec, &ticket->object);
 	stasis_wire_u64(codec, &ticket->bytes);
+	stasis_wire_u32(codec, &ticket->device_count);
+	stasis_wire_u32(codec, &ticket->handle_types);
+	stasis_wire_u64(codec, &ticket->flags);
 	stasis_wire_zero_until(codec, SUM_OFFSET);
 	stasis_wire_check(codec,
 			  kind == STASIS_WIRE_TICKET_ALLOCATION ||
@@ -43,6 +46,13 @@ static void fields(struct stasis_wire_codec *codec, struct stasis_wire_ticket *t
 			  "it names no participant");
 	stasis_wire_check(codec, !stasis_id_equal(&ticket->object, &none), "it names no object");
 	stasis_wire_check(codec, ticket->bytes > 0, "it names an object without bytes");
+	if (kind == STASIS_WIRE_TICKET_MULTICAST)
+		stasis_wire_check(codec, ticket->device_count > 0, "it names a team of no devices");
+	else
+		stasis_wire_check(codec,
+				  ticket->device_count == 0 && ticket->handle_types == 0 &&
+					  ticket->flags == 0,
+				  "it names a team, but no multicast object");
 	if (!codec->fault)
 		ticket->kind = (enum stasis_wire_ticket_kind)kind;
 }

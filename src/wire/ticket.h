@@ -27,6 +27,10 @@ struct stasis_wire_ticket {
 	struct stasis_id participant; /* the object's creator, whoever exports it */
 	struct stasis_id object;
 	uint64_t bytes;
+	/* Of a multicast object, which the driver tells nothing of; else zero. */
+	uint32_t device_count; /* of the whole team */
+	uint32_t handle_types;
+	uint64_t flags;
 };
 
 enum stasis_wire_ticket_verdict {

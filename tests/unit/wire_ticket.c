@@ -19,6 +19,9 @@ static const struct stasis_wire_ticket ticket = {
 	.participant = {{1, 2, 3}},
 	.object = {{4, 5, 6}},
 	.bytes = UINT64_C(0x123456789a),
+	.device_count = 8,
+	.handle_types = 1,
+	.flags = UINT64_C(0x1122334455667788),
 };
 
 static int file_make(const void *bytes, size_t byte_count, int seals)
@@ -60,6 +63,9 @@ static void tickets_keep_what_they_say(void **state)
 	assert_true(stasis_id_equal(&copy.participant, &ticket.participant));
 	assert_true(stasis_id_equal(&copy.object, &ticket.object));
 	assert_int_equal(copy.bytes, ticket.bytes);
+	assert_int_equal(copy.device_count, ticket.device_count);
+	assert_int_equal(copy.handle_types, ticket.handle_types);
+	assert_int_equal(copy.flags, ticket.flags);
 	assert_int_equal(lseek(fd, 0, SEEK_CUR), 9);
 	assert_int_equal(pwrite(fd, "x", 1, 0), -1);
 	assert_int_equal(ftruncate(fd, 4), -1);
@@ -134,6 +140,16 @@ static void wrong_tickets_are_not_made(void **state)
 	err = (struct stasis_error)STASIS_ERROR_INIT;
 	assert_refused(stasis_wire_ticket_encode(&wrong, bytes, &err), &err, STASIS_REFUSED,
 		       "no kind");
+	wrong = ticket;
+	wrong.device_count = 0;
+	err = (struct stasis_error)STASIS_ERROR_INIT;
+	assert_refused(stasis_wire_ticket_encode(&wrong, bytes, &err), &err, STASIS_REFUSED,
+		       "no devices");
+	wrong = ticket;
+	wrong.kind = STASIS_WIRE_TICKET_ALLOCATION;
+	err = (struct stasis_error)STASIS_ERROR_INIT;
+	assert_refused(stasis_wire_ticket_encode(&wrong, bytes, &err), &err, STASIS_REFUSED,
+		       "no multicast object");
 }
 
 static void control_files_are_read_and_written_again(void **state)
