@@ -14,45 +14,10 @@
 #include "child.h"
 #include "device.h"
 #include "kernels.h"
+#include "reduce.h"
 
 #define BYTES T_BLOCK_BYTES
 #define COUNT (BYTES / sizeof(uint32_t))
-
-/* Each thread takes elements in turn. Multimem needs sm_90. */
-static const char reduce_ptx[] = ".version 8.1\n"
-				 ".target sm_90\n"
-				 ".address_size 64\n"
-				 ".visible .entry stasis_multimem_add_u32(\n"
-				 "\t.param .u64 to,\n"
-				 "\t.param .u64 from,\n"
-				 "\t.param .u64 count\n"
-				 ")\n"
-				 "{\n"
-				 "\t.reg .pred %done;\n"
-				 "\t.reg .b32 %r<4>;\n"
-				 "\t.reg .b64 %rd<8>;\n"
-				 "\tld.param.u64 %rd1, [to];\n"
-				 "\tld.param.u64 %rd2, [from];\n"
-				 "\tld.param.u64 %rd3, [count];\n"
-				 "\tcvta.to.global.u64 %rd1, %rd1;\n"
-				 "\tcvta.to.global.u64 %rd2, %rd2;\n"
-				 "\tmov.u32 %r1, %tid.x;\n"
-				 "\tmov.u32 %r2, %ntid.x;\n"
-				 "\tcvt.u64.u32 %rd4, %r1;\n"
-				 "\tcvt.u64.u32 %rd5, %r2;\n"
-				 "again:\n"
-				 "\tsetp.ge.u64 %done, %rd4, %rd3;\n"
-				 "\t@%done bra end;\n"
-				 "\tshl.b64 %rd6, %rd4, 2;\n"
-				 "\tadd.s64 %rd7, %rd2, %rd6;\n"
-				 "\tmultimem.ld_reduce.relaxed.sys.global.add.u32 %r3, [%rd7];\n"
-				 "\tadd.s64 %rd7, %rd1, %rd6;\n"
-				 "\tst.global.u32 [%rd7], %r3;\n"
-				 "\tadd.s64 %rd4, %rd4, %rd5;\n"
-				 "\tbra again;\n"
-				 "end:\n"
-				 "\tret;\n"
-				 "}\n";
 
 /* A team of two devices, what each has bound, and the address at which device 0 sees both. */
 struct team {
