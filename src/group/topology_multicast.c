@@ -21,7 +21,9 @@ static int properties_check(const struct stasis_group_object *object,
 					      "its size, team or handle types are others here than "
 					      "in process %d",
 					      (int)object->holders[0].member->pid);
-	if (here->device_count == 0 || here->flags != 0 || here->handle_types != POSIX_DESCRIPTOR)
+	/* One that cannot be exported is a team of one process alone. */
+	if (here->device_count == 0 || here->flags != 0 ||
+	    (here->handle_types & ~POSIX_DESCRIPTOR) != 0)
 		return stasis_topology_refuse(err, holder->member, &object->id,
 					      "a multicast object of %u devices, handle types %u, "
 					      "flags %" PRIu64 " cannot be captured",
@@ -170,11 +172,25 @@ static int twins_check(const struct stasis_group_object *object, struct stasis_e
 	return 0;
 }
 
+/* It alone makes it anew and hands it out, which for memory any holder can. */
+static int creator_check(const struct stasis_group_object *object, struct stasis_error *err)
+{
+	const struct stasis_holder *owner = &object->holders[object->owner_index];
+
+	if (stasis_id_equal(&owner->member->participant, &object->creator))
+		return 0;
+	return stasis_topology_refuse(err, owner->member, &object->id,
+				      "the process that made this multicast object has let go of "
+				      "it, and no other can make it anew");
+}
+
 int stasis_topology_check_multicast(const struct stasis_group_object *object,
 				    struct stasis_error *err)
 {
 	uint32_t device_count = 0;
 
+	if (creator_check(object, err) != 0)
+		return -1;
 	for (uint32_t i = 0; i < object->holder_count; i++) {
 		if (properties_check(object, &object->holders[i], err) != 0 ||
 		    holder_check(object, &object->holders[i], &device_count, err) != 0)

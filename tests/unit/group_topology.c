@@ -263,6 +263,19 @@ static void team_of_none(void)
 	find(B, STASIS_WIRE_MULTICAST, 'M')->multicast.flags = 1;
 }
 
+static void team_of_fabric(void)
+{
+	find(A, STASIS_WIRE_MULTICAST, 'M')->multicast.handle_types = 9;
+	find(B, STASIS_WIRE_MULTICAST, 'M')->multicast.handle_types = 9;
+}
+
+/* All that A has of it is at the end of its records. */
+static void team_without_creator(void)
+{
+	assert_int_equal(records[A][members[A].record_count - 3].type, STASIS_WIRE_MULTICAST);
+	members[A].record_count -= 3;
+}
+
 static void kinds_differ(void)
 {
 	find(B, STASIS_WIRE_ALLOCATION, 'X')->type = STASIS_WIRE_MULTICAST;
@@ -308,6 +321,9 @@ static const struct change changes[] = {
 	{"place_odd", place_odd, "process 100: object 5959", "a place of type 2"},
 	{"team_differs", team_differs, "process 101: object 4d4d", "others here than"},
 	{"team_of_none", team_of_none, "object 4d4d", "cannot be captured"},
+	{"team_of_fabric", team_of_fabric, "object 4d4d", "handle types 9"},
+	{"team_without_creator", team_without_creator, "process 101: object 4d4d",
+	 "has let go of it"},
 	{"kinds_differ", kinds_differ, "process 101: object 5858", ""},
 };
 
