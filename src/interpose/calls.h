@@ -34,6 +34,14 @@
 #define STASIS_CALLS_OPTIONAL(X)                                                                   \
 	X(cuCtxGetId)                                                                              \
 	X(cuCtxRecordEvent)                                                                        \
+	X(cuMulticastAddDevice)                                                                    \
+	X(cuMulticastBindAddr)                                                                     \
+	X(cuMulticastBindAddr_v2)                                                                  \
+	X(cuMulticastBindMem)                                                                      \
+	X(cuMulticastBindMem_v2)                                                                   \
+	X(cuMulticastCreate)                                                                       \
+	X(cuMulticastUnbind)                                                                       \
+	X(cuPointerGetAttribute)                                                                   \
 	X(cuStreamGetCtx)                                                                          \
 	X(cuStreamGetCtx_v2)
 

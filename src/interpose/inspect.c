@@ -7,7 +7,6 @@
 
 #include <string.h>
 
-#include "interpose/multicast.h"
 #include "interpose/notes.h"
 #include "interpose/peer.h"
 #include "interpose/phases.h"
@@ -17,7 +16,6 @@
 struct notes_view {
 	uint32_t names; /* in the table */
 	uint32_t lost;
-	uint32_t multicasts;
 	bool has_fault;
 	struct stasis_error fault;
 };
@@ -59,7 +57,6 @@ static struct notes_view notes_look(void)
 	struct notes_view view = {
 		.names = stasis_notes_count(),
 		.lost = stasis_notes_lost(),
-		.multicasts = stasis_multicast_created(),
 		.fault = STASIS_ERROR_INIT,
 	};
 
@@ -69,7 +66,7 @@ static struct notes_view notes_look(void)
 
 static uint64_t notes_total(const struct notes_view *view)
 {
-	return (uint64_t)view->names + (view->lost > 0) + (view->multicasts > 0) + view->has_fault;
+	return (uint64_t)view->names + (view->lost > 0) + view->has_fault;
 }
 
 static void note_write(const struct notes_view *view, uint64_t number,
@@ -83,9 +80,6 @@ static void note_write(const struct notes_view *view, uint64_t number,
 	if (view->lost > 0 && number-- == 0)
 		note_set(record, STASIS_WIRE_NOTE_UNKNOWN_FUNCTION, view->lost,
 			 "more unknown functions than are kept by name");
-	else if (view->multicasts > 0 && number-- == 0)
-		note_set(record, STASIS_WIRE_NOTE_UNSUPPORTED, view->multicasts,
-			 "multicast objects made here, which cannot be captured");
 	else
 		note_set(record, STASIS_WIRE_NOTE_UNSUPPORTED, 1, view->fault.text);
 }
@@ -98,8 +92,7 @@ void stasis_inspect_page(const struct stasis_wire_inspect_request *request,
 
 	ret_page->first = request->first;
 	stasis_phase_records(request->first, STASIS_WIRE_RECORDS_MAX, ret_page->records, &info);
-	ret_page->generation = info.generation + view.names + view.lost + view.multicasts +
-			       stasis_peer_changes() + 1;
+	ret_page->generation = info.generation + view.names + view.lost + stasis_peer_changes() + 1;
 	ret_page->total = info.total + notes_total(&view);
 	ret_page->count = info.count;
 	/* What was asked for is gone: an empty last page, whose generation says so. */

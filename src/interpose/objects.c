@@ -4,6 +4,7 @@
 
 #include "interpose/calls.h"
 #include "interpose/descriptors.h"
+#include "interpose/multicast.h"
 
 bool stasis_use_begin(uint64_t handle, struct stasis_use *ret_use)
 {
@@ -47,6 +48,22 @@ void stasis_object_mark_shared(struct stasis_object *object)
 	stasis_registry.generation++;
 }
 
+/* What was bound was bound no more with the driver's object; its memory may have waited for that. */
+static void bindings_end(struct stasis_object *object)
+{
+	while (object->bindings) {
+		struct stasis_binding *binding = object->bindings;
+		struct stasis_gone gone;
+
+		object->bindings = binding->next;
+		stasis_registry_lock();
+		stasis_binding_drop(binding, &gone);
+		stasis_registry_unlock();
+		/* An allocation, which has no bindings: it goes no deeper. */
+		(void)stasis_object_end(&gone, NULL); /* NOLINT(misc-no-recursion) */
+	}
+}
+
 CUresult stasis_object_end(struct stasis_gone *gone, __typeof__(cuMemRelease) *release)
 {
 	struct stasis_object *object = gone->object;
@@ -60,6 +77,7 @@ CUresult stasis_object_end(struct stasis_gone *gone, __typeof__(cuMemRelease) *r
 	stasis_descriptors_close(&object->descriptor);
 	if (object->has_driver_handle && release)
 		result = release(object->driver_handle);
+	bindings_end(object);
 	stasis_object_free(object);
 	gone->object = NULL;
 	return result;

@@ -44,11 +44,15 @@ void stasis_object_mark_shared(struct stasis_object *object) REQUIRES(stasis_reg
 NODISCARD int stasis_object_export(struct stasis_object *object, int *ret_fd,
 				   struct stasis_error *err);
 
+/* Unmaps those of its mappings that the driver has. The gate is shut. */
+struct stasis_calls;
+NODISCARD int stasis_object_unmap(const struct stasis_calls *calls, struct stasis_object *object,
+				  struct stasis_error *err);
+
 /*
  * Maps again, with their rights, those of its mappings that are down; what a try that failed has mapped is given
  * its rights alone. The gate is shut.
  */
-struct stasis_calls;
 NODISCARD int stasis_object_map_again(const struct stasis_calls *calls,
 				      struct stasis_object *object, struct stasis_error *err);
 

@@ -119,8 +119,8 @@ int stasis_phase_export_page(uint64_t first, struct stasis_phase_page *ret_page,
 
 /* ---- giving up ---- */
 
-static int mappings_take_down(const struct stasis_calls *calls, struct stasis_object *object,
-			      struct stasis_error *err)
+int stasis_object_unmap(const struct stasis_calls *calls, struct stasis_object *object,
+			struct stasis_error *err)
 {
 	for (struct stasis_mapping *mapping = object->mappings; mapping; mapping = mapping->next) {
 		CUresult result;
@@ -154,7 +154,7 @@ static int object_take_down(const struct stasis_calls *calls, struct stasis_obje
 {
 	CUresult result;
 
-	if (mappings_take_down(calls, object, err) != 0)
+	if (stasis_object_unmap(calls, object, err) != 0)
 		return -1;
 	if (!object->has_driver_handle)
 		return 0;

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "interpose/multicast.h"
 #include "interpose/phases.h"
 #include "interpose/registry.h"
 
@@ -78,17 +79,17 @@ static void multicast_add(struct page *page, const struct stasis_object *object)
 
 static void team_add(struct page *page, const struct stasis_object *object)
 {
-	for (uint32_t i = 0; i < object->team_count; i++) {
-		struct stasis_wire_record record = {
-			.type = STASIS_WIRE_TEAM_DEVICE,
-			.team_device = {.object = object->id,
-					.device = object->team[i].uuid,
-					.ordinal = object->team[i].ordinal}};
+	for (const struct stasis_team_device *device = object->team; device;
+	     device = device->next) {
+		struct stasis_wire_record record = {.type = STASIS_WIRE_TEAM_DEVICE,
+						    .team_device = {.object = object->id,
+								    .device = device->uuid,
+								    .ordinal = device->ordinal}};
 
 		page_add(page, &record);
 	}
-	for (uint32_t i = 0; i < object->binding_count; i++) {
-		const struct stasis_binding *binding = &object->bindings[i];
+	for (const struct stasis_binding *binding = object->bindings; binding;
+	     binding = binding->next) {
 		struct stasis_wire_record record = {
 			.type = STASIS_WIRE_BINDING,
 			.binding = {.object = object->id,
@@ -102,6 +103,8 @@ static void team_add(struct page *page, const struct stasis_object *object)
 							     : STASIS_WIRE_BIND_MEMORY,
 				    .call_version = binding->call_version}};
 
+		if (binding->is_unsupported)
+			continue;
 		if (binding->member)
 			record.binding.member = binding->member->id;
 		page_add(page, &record);
@@ -185,6 +188,7 @@ static struct {
 	uint64_t total;  /* of all objects; the notes come behind them */
 	uint64_t foreign_count;
 	uint64_t cpu_count;
+	uint64_t binding_count; /* unsupported ones */
 } seen GUARDED_BY(stasis_registry.mutex);
 
 static void object_add(struct page *page, const struct stasis_object *object)
@@ -210,10 +214,12 @@ static void registry_look(void) REQUIRES(stasis_registry.mutex)
 
 	seen.foreign_count = 0;
 	seen.cpu_count = 0;
+	seen.binding_count = 0;
 	for (struct stasis_object *object = stasis_registry.first; object; object = object->next) {
 		seen.foreign_count += object->kind == STASIS_OBJECT_FOREIGN;
 		seen.cpu_count +=
 			object->kind == STASIS_OBJECT_ALLOCATION && is_mapped_by_cpu(object);
+		seen.binding_count += stasis_binding_count_unsupported(object);
 		object_add(&counted, object);
 	}
 	seen.generation = stasis_registry.generation;
@@ -244,6 +250,8 @@ static void notes_add(struct page *page) REQUIRES(stasis_registry.mutex)
 		 "memory imported from a program without the interposer");
 	note_add(page, STASIS_WIRE_NOTE_UNSUPPORTED, seen.cpu_count,
 		 "host memory of a NUMA node that its CPU has mapped cannot be captured");
+	note_add(page, STASIS_WIRE_NOTE_UNSUPPORTED, seen.binding_count,
+		 "memory without descriptors that is bound to multicast cannot be captured");
 	note_add(page, STASIS_WIRE_NOTE_UNSUPPORTED, stasis_registry.sparse_count,
 		 "memory that it has mapped into sparse arrays cannot be captured");
 	note_add(page, STASIS_WIRE_NOTE_UNSUPPORTED, stasis_registry.damage_count,

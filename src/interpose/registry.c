@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "interpose/fork.h"
+#include "interpose/multicast.h"
 
 struct stasis_registry stasis_registry = {.mutex = STASIS_MUTEX_INITIALIZER, .generation = 1};
 
@@ -66,8 +67,7 @@ void stasis_object_free(struct stasis_object *object)
 		free(handle);
 		handle = next;
 	}
-	free(object->team);
-	free(object->bindings);
+	stasis_multicast_free(object);
 	free(object);
 }
 

@@ -78,13 +78,16 @@ struct stasis_mapping {
 
 /* A device of a multicast team that this process added, and a binding that it made. */
 struct stasis_team_device {
+	struct stasis_team_device *next;
 	CUdevice ordinal;
 	struct stasis_id uuid;
 	bool is_up;
 };
 
 struct stasis_binding {
+	struct stasis_binding *next;  /* of the object, in order of making */
 	struct stasis_object *member; /* NULL: native memory, by address */
+	bool is_unsupported;          /* of memory whose life we cannot follow: hinders a capture */
 	uint64_t address;             /* of a bind by address, else 0 */
 	uint64_t member_offset;
 	uint64_t offset;
@@ -117,13 +120,12 @@ struct stasis_object {
 	struct stasis_handle *handles;
 	struct stasis_mapping *mappings;
 
-	/* a multicast object's */
+	/* a multicast object's; see multicast.h */
 	CUmulticastObjectProp multicast;
 	struct stasis_team_device *team;
-	uint32_t team_count;
 	struct stasis_binding *bindings;
-	uint32_t binding_count;
-	uint32_t binding_member_count; /* of an allocation: how many bindings name it as member */
+
+	uint64_t binding_member_count; /* of an allocation: how many bindings name it as member */
 };
 
 struct stasis_registry {

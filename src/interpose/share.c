@@ -41,7 +41,7 @@ static CUresult ticket_give(const struct stasis_wire_ticket *ticket, int *ret_fd
 static bool is_exportable(const struct stasis_object *object)
 {
 	if (object->kind == STASIS_OBJECT_MULTICAST)
-		return true;
+		return object->multicast.handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 	return object->kind == STASIS_OBJECT_ALLOCATION &&
 	       object->prop.requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
 }
@@ -54,6 +54,9 @@ static CUresult export_ticket(struct stasis_object *object, int *ret_fd)
 		.participant = object->creator,
 		.object = object->id,
 		.bytes = object->bytes,
+		.device_count = object->multicast.numDevices,
+		.handle_types = (uint32_t)object->multicast.handleTypes,
+		.flags = object->multicast.flags,
 	};
 	bool is_reachable;
 	CUresult result;
@@ -163,6 +166,9 @@ static CUresult import_by(__typeof__(cuMemImportFromShareableHandle) *target,
 		return result;
 	}
 	object->has_driver_handle = true;
+	/* It would keep the driver's object alive, and its creator alone hands it out and makes it anew. */
+	if (object->kind == STASIS_OBJECT_MULTICAST)
+		stasis_descriptors_close(&object->descriptor);
 	result = import_describe(object);
 	if (result != CUDA_SUCCESS) {
 		(void)stasis_object_end(&gone, NULL);
@@ -197,6 +203,11 @@ static CUresult import_ticket(__typeof__(cuMemImportFromShareableHandle) *target
 	}
 	object->id = ticket->object;
 	object->creator = ticket->participant;
+	if (object->kind == STASIS_OBJECT_MULTICAST)
+		object->multicast = (CUmulticastObjectProp){.numDevices = ticket->device_count,
+							    .size = object->bytes,
+							    .handleTypes = ticket->handle_types,
+							    .flags = ticket->flags};
 	object->is_importer = true;
 	object->is_shared = true;
 	object->descriptor = fd;

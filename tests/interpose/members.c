@@ -30,6 +30,7 @@ void t_members_open(struct t_member *members, uint32_t count, const struct stasi
 		T_DONE(session,
 		       t_session_open(session, members[i].child.pid,
 				      i > 0 ? &members[0].session.operation : NULL, of_capture));
+		members[i].participant = session->reply.session_reply.participant;
 		peers.peers[i] = (struct stasis_wire_peer){
 			session->reply.session_reply.participant,
 			session->reply.session_reply.incarnation,

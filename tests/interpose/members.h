@@ -13,6 +13,7 @@
 struct t_member {
 	struct t_child child;
 	struct t_session session;
+	struct stasis_id participant; /* once a session was open */
 	/* What it handed out last, with the descriptors. */
 	struct stasis_wire_exports exports;
 	struct stasis_wire_descriptors descriptors;
