@@ -7,6 +7,8 @@
  * kept. entry.c calls them with words in the place of arguments, as signature.h explains.
  */
 
+#include <stdint.h>
+
 #include "driver/abi.h"
 
 /* init.c */
@@ -42,6 +44,20 @@ CUresult stasis_handle_cuMemMapArrayAsync_ptsz(CUresult (*target)(struct stasis_
 								  unsigned int, CUstream),
 					       struct stasis_array_map *list, unsigned int count,
 					       CUstream stream);
+
+/* wrap_endpoint.c; CUlogicalEndpointId of cuda.h (13.3 on) is a number of 32 bits */
+typedef CUresult stasis_endpoint_bind(uint32_t, CUdevice, uint64_t, CUmemGenericAllocationHandle,
+				      uint64_t, uint64_t, unsigned long long);
+CUresult stasis_handle_cuLogicalEndpointBindMem(stasis_endpoint_bind *target, uint32_t endpoint,
+						CUdevice device, uint64_t offset,
+						CUmemGenericAllocationHandle handle,
+						uint64_t memory_offset, uint64_t bytes,
+						unsigned long long flags);
+CUresult stasis_handle_cuLogicalEndpointCreate(CUresult (*target)(uint32_t, const void *),
+					       uint32_t endpoint, const void *prop);
+CUresult
+stasis_handle_cuLogicalEndpointImport(CUresult (*target)(uint32_t, const void *, unsigned int),
+				      uint32_t endpoint, const void *shareable, unsigned int type);
 
 /* share.c */
 CUresult

@@ -254,6 +254,8 @@ static void notes_add(struct page *page) REQUIRES(stasis_registry.mutex)
 		 "memory without descriptors that is bound to multicast cannot be captured");
 	note_add(page, STASIS_WIRE_NOTE_UNSUPPORTED, stasis_registry.sparse_count,
 		 "memory that it has mapped into sparse arrays cannot be captured");
+	note_add(page, STASIS_WIRE_NOTE_UNSUPPORTED, stasis_registry.endpoint_count,
+		 "logical endpoints, made or imported, cannot be captured");
 	note_add(page, STASIS_WIRE_NOTE_UNSUPPORTED, stasis_registry.damage_count,
 		 "changes to memory that could not be recorded, for want of memory");
 }

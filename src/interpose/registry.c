@@ -258,6 +258,11 @@ void stasis_registry_note_sparse(void)
 	count_raise(&stasis_registry.sparse_count);
 }
 
+void stasis_registry_note_endpoint(void)
+{
+	count_raise(&stasis_registry.endpoint_count);
+}
+
 bool stasis_object_is_ours(const struct stasis_object *object)
 {
 	if (object->kind != STASIS_OBJECT_ALLOCATION)

@@ -133,8 +133,9 @@ struct stasis_registry {
 	struct stasis_object *first, *last;
 	uint64_t generation;
 	uint64_t object_count;
-	uint64_t sparse_count; /* calls that mapped memory of ours into sparse arrays */
-	uint64_t damage_count; /* what could not be recorded: hinders a capture for good */
+	uint64_t sparse_count;   /* calls that mapped memory of ours into sparse arrays */
+	uint64_t endpoint_count; /* logical endpoints made or imported, ever */
+	uint64_t damage_count;   /* what could not be recorded: hinders a capture for good */
 };
 
 extern struct stasis_registry stasis_registry;
@@ -207,6 +208,9 @@ void stasis_registry_damage(void);
 
 /* Notes that memory of ours was mapped into a sparse array. Any thread. */
 void stasis_registry_note_sparse(void);
+
+/* Notes that a logical endpoint was made or imported. Any thread. */
+void stasis_registry_note_endpoint(void);
 
 /* Whether we save and rebuild it, and not the driver. */
 bool stasis_object_is_ours(const struct stasis_object *object);

@@ -33,6 +33,18 @@
 	X(cuIpcOpenEventHandle, GATED, IPC_EVENT) \
 	X(cuIpcOpenMemHandle, GATED, IPC_MEMORY) \
 	X(cuIpcOpenMemHandle_v2, GATED, IPC_MEMORY) \
+	X(cuLogicalEndpointAddDevice, GATED, W2) \
+	X(cuLogicalEndpointBindAddr, GATED, W6) \
+	X(cuLogicalEndpointBindMem, HANDLED, W7) \
+	X(cuLogicalEndpointCreate, HANDLED, W2) \
+	X(cuLogicalEndpointDestroy, GATED, W1) \
+	X(cuLogicalEndpointExport, GATED, W3) \
+	X(cuLogicalEndpointGetLimits, PURE, W3) \
+	X(cuLogicalEndpointIdRelease, GATED, W2) \
+	X(cuLogicalEndpointIdReserve, GATED, W2) \
+	X(cuLogicalEndpointImport, HANDLED, W3) \
+	X(cuLogicalEndpointQuery, GATED, W3) \
+	X(cuLogicalEndpointUnbind, GATED, W4) \
 	X(cuMemAddressFree, GATED, W2) \
 	X(cuMemAddressReserve, GATED, W5) \
 	X(cuMemAdvise, GATED, W4) \

@@ -278,12 +278,94 @@ static void sparse_arrays(void **state)
 	assert_int_equal(stasis_registry.sparse_count, 1);
 }
 
+/* What the driver is given in the place of a handle. */
+static uint64_t endpoint_seen;
+
+static CUresult endpoint_bind(uint32_t endpoint, CUdevice device, uint64_t offset,
+			      CUmemGenericAllocationHandle handle, uint64_t memory_offset,
+			      uint64_t bytes, unsigned long long flags)
+{
+	endpoint_seen = handle;
+	return endpoint == 7 && device == 0 && offset == 1 && memory_offset == 2 &&
+			       bytes == BLOCK && flags == 3
+		       ? CUDA_SUCCESS
+		       : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult bind(CUmemGenericAllocationHandle handle)
+{
+	return stasis_handle_cuLogicalEndpointBindMem(endpoint_bind, 7, 0, 1, handle, 2, BLOCK, 3);
+}
+
+static void endpoint_binds_memory(void **state)
+{
+	CUmemGenericAllocationHandle handle = rig_create(BLOCK);
+
+	(void)state;
+	assert_int_equal(bind(handle), CUDA_SUCCESS);
+	assert_int_equal(endpoint_seen, fake.last_handle);
+	/* The driver's own is passed on as it is; one that is gone is refused before the driver is asked. */
+	assert_int_equal(bind(5), CUDA_SUCCESS);
+	assert_int_equal(endpoint_seen, 5);
+	rig_release(handle);
+	assert_int_equal(bind(handle), CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(endpoint_seen, 5);
+}
+
+static CUresult endpoint_create(uint32_t endpoint, const void *prop)
+{
+	(void)prop;
+	return endpoint == 7 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static CUresult endpoint_import(uint32_t endpoint, const void *shareable, unsigned int type)
+{
+	return endpoint == 7 && shareable && type == 1 ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+static bool is_told(const char *text)
+{
+	static struct stasis_wire_record told[8];
+	struct stasis_phase_records info;
+
+	stasis_phase_records(0, 8, told, &info);
+	for (uint32_t i = 0; i < info.count; i++) {
+		if (told[i].type == STASIS_WIRE_NOTE && strstr(told[i].note.text, text))
+			return told[i].note.kind == STASIS_WIRE_NOTE_UNSUPPORTED;
+	}
+	return false;
+}
+
+static void endpoint_hinders_capture(void **state)
+{
+	(void)state;
+	assert_int_equal(stasis_handle_cuLogicalEndpointCreate(endpoint_create, 6, NULL),
+			 CUDA_ERROR_NOT_SUPPORTED);
+	assert_int_equal(stasis_handle_cuLogicalEndpointImport(endpoint_import, 6, NULL, 1),
+			 CUDA_ERROR_NOT_SUPPORTED);
+	assert_false(is_told("logical endpoints"));
+	assert_int_equal(stasis_handle_cuLogicalEndpointCreate(endpoint_create, 7, NULL),
+			 CUDA_SUCCESS);
+	assert_true(is_told("logical endpoints"));
+	assert_int_equal(stasis_handle_cuLogicalEndpointImport(endpoint_import, 7, "x", 1),
+			 CUDA_SUCCESS);
+	assert_int_equal(stasis_registry.endpoint_count, 2);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		TEST(handle_keeps_memory), TEST(handle_unknown),   TEST(create_what_is_asked),
-		TEST(create_fails),        TEST(unmap_several),    TEST(access_is_merged),
-		TEST(tree_against_model),  TEST(churn_stays_flat), TEST(sparse_arrays),
+		TEST(handle_keeps_memory),
+		TEST(handle_unknown),
+		TEST(create_what_is_asked),
+		TEST(create_fails),
+		TEST(unmap_several),
+		TEST(access_is_merged),
+		TEST(tree_against_model),
+		TEST(churn_stays_flat),
+		TEST(sparse_arrays),
+		TEST(endpoint_binds_memory),
+		TEST(endpoint_hinders_capture),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
