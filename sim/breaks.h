@@ -130,6 +130,7 @@
 	X(host_numa_access, "the CPU cannot touch HOST_NUMA memory") \
 	X(export_is_descriptor, "an export is a regular file") \
 	X(descriptor_lets_go, "exported memory stays taken for good") \
+	X(import_properties, "an imported handle tells the handle types of its creator") \
 	X(import_shows_bytes, "an export can be imported once only") \
 	X(managed_is_seen_by_both, "the CPU cannot touch managed memory") \
 	X(state_starts_running, "a running process says that it is LOCKED") \

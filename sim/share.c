@@ -79,7 +79,9 @@ static CUresult properties_of(const struct sim_export *export, CUmemAllocationPr
 {
 	*ret_properties = (CUmemAllocationProp){
 		.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-		.requestedHandleTypes = (CUmemAllocationHandleType) export->handle_types,
+		.requestedHandleTypes = sim_breaks("import_properties")
+						? (CUmemAllocationHandleType) export->handle_types
+						: CU_MEM_HANDLE_TYPE_NONE,
 		.location = {.type = (CUmemLocationType) export->location_type},
 	};
 	memcpy(&ret_properties->allocFlags, &export->usage, sizeof(export->usage));

@@ -190,15 +190,18 @@ static int role_check(const struct stasis_group_object *object, const struct sta
 	return 0;
 }
 
-/* Ordinals are each process's own; devices are told apart by UUID. */
+/*
+ * Ordinals are each process's own; devices are told apart by UUID. Handle types are told to the creator alone: an
+ * imported handle has none (driver 580).
+ */
 static bool is_alike(const struct stasis_wire_allocation *a, const struct stasis_wire_allocation *b)
 {
 	bool is_on_device = a->location_type == LOCATION_DEVICE;
 
 	return a->bytes == b->bytes && a->location_type == b->location_type &&
-	       stasis_id_equal(&a->device, &b->device) && a->handle_types == b->handle_types &&
-	       a->compression == b->compression && a->gpu_direct_rdma == b->gpu_direct_rdma &&
-	       a->usage == b->usage && (is_on_device || a->location_id == b->location_id);
+	       stasis_id_equal(&a->device, &b->device) && a->compression == b->compression &&
+	       a->gpu_direct_rdma == b->gpu_direct_rdma && a->usage == b->usage &&
+	       (is_on_device || a->location_id == b->location_id);
 }
 
 /* What we carry is exported by descriptor; memory that is not shared may have no handle type at all. */
@@ -207,7 +210,8 @@ static int kind_check(const struct stasis_holder *holder, struct stasis_error *e
 	const struct stasis_wire_allocation *record = &holder->record->allocation;
 	bool is_shared = (record->flags & STASIS_WIRE_IS_SHARED) != 0;
 
-	if (is_shared && record->handle_types != POSIX_DESCRIPTOR)
+	if (is_shared && record->role == STASIS_WIRE_CREATOR &&
+	    record->handle_types != POSIX_DESCRIPTOR)
 		return stasis_topology_refuse(
 			err, holder->member, &record->object,
 			"it is shared by handles of type %u; only descriptors "

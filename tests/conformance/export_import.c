@@ -68,6 +68,20 @@ static void import_shows_bytes(void)
 	t_verify(vmm.address, BYTES, 2);
 }
 
+static void import_properties(void)
+{
+	CUmemAllocationProp prop = {0};
+	struct t_vmm vmm;
+
+	(void)t_cuda();
+	vmm = t_vmm(BYTES, T_FD_TYPE);
+	T_OK(cuMemGetAllocationPropertiesFromHandle(&prop, t_import(t_export(vmm.handle))));
+	T_EQ(prop.type, CU_MEM_ALLOCATION_TYPE_PINNED);
+	T_EQ(prop.requestedHandleTypes, CU_MEM_HANDLE_TYPE_NONE);
+	T_EQ(prop.location.type, CU_MEM_LOCATION_TYPE_DEVICE);
+	T_EQ(prop.location.id, 0);
+}
+
 static void import_foreign(void)
 {
 	CUmemGenericAllocationHandle handle = 0;
@@ -225,6 +239,8 @@ static const struct t_behaviour behaviours[] = {
 	{"export_flags", T_DOCUMENTED, "an export refuses flags", export_flags},
 	{"import_shows_bytes", T_MEASURED, "an import shows the exported memory, every time",
 	 import_shows_bytes},
+	{"import_properties", T_MEASURED, "an imported handle tells no handle types",
+	 import_properties},
 	{"import_foreign", T_DOCUMENTED, "a descriptor of something else cannot be imported",
 	 import_foreign},
 	{"import_exports_no_more", T_MEASURED,
