@@ -23,6 +23,8 @@ binaries() {
 				printf '%s\n' "${file#"$BUILD"/}"
 			fi
 		done
+	# of the suite sim only what is a scenario for a GPU, too
+	sed -n 's/^gpu [^ ]* [0-9]* \(tests\/sim\/[^ ]*\).*/\1/p' "$BUILD/tests/tests.list" | sort -u
 }
 
 check_binary() {
