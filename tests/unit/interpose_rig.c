@@ -2,6 +2,8 @@
 
 #include "interpose_rig.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 struct rig_driver fake;
@@ -113,6 +115,105 @@ CUresult fake_uuid(CUuuid *ret_uuid, CUdevice device)
 	return CUDA_SUCCESS;
 }
 
+/* Fails, or writes the word down. */
+__attribute__((format(printf, 1, 2))) static CUresult multicast_note(const char *format, ...)
+{
+	size_t at = strlen(fake.multicast);
+	va_list arguments;
+
+	if (fails())
+		return CUDA_ERROR_UNKNOWN;
+	va_start(arguments, format);
+	(void)vsnprintf(fake.multicast + at, sizeof(fake.multicast) - at, format, arguments);
+	va_end(arguments);
+	return CUDA_SUCCESS;
+}
+
+CUresult fake_multicast_create(CUmemGenericAllocationHandle *ret_handle,
+			       const CUmulticastObjectProp *prop)
+{
+	CUresult result;
+
+	/* The driver does so, too. */
+	*ret_handle = 0;
+	result = multicast_note("create(%u,%zu) ", prop->numDevices, (size_t)(prop->size / BLOCK));
+	if (result == CUDA_SUCCESS) {
+		*ret_handle = ++fake.last_handle;
+		fake.handles++;
+	}
+	return result;
+}
+
+CUresult fake_multicast_add(CUmemGenericAllocationHandle object, CUdevice device)
+{
+	assert_true(object > 0 && object <= fake.last_handle);
+	return multicast_note("add%d ", device);
+}
+
+static CUresult bound(CUresult result)
+{
+	fake.bound += result == CUDA_SUCCESS;
+	return result;
+}
+
+CUresult fake_multicast_bind(CUmemGenericAllocationHandle object, size_t offset,
+			     CUmemGenericAllocationHandle memory, size_t memory_offset,
+			     size_t bytes, unsigned long long flags)
+{
+	assert_true(object > 0 && object <= fake.last_handle && flags == 0);
+	assert_true(memory > 0 && bytes == BLOCK);
+	return bound(multicast_note("bind(%zu,%zu) ", offset / BLOCK, memory_offset / BLOCK));
+}
+
+CUresult fake_multicast_bind2(CUmemGenericAllocationHandle object, CUdevice device, size_t offset,
+			      CUmemGenericAllocationHandle memory, size_t memory_offset,
+			      size_t bytes, unsigned long long flags)
+{
+	assert_true(object > 0 && object <= fake.last_handle && flags == 0);
+	assert_true(memory > 0 && bytes == BLOCK);
+	return bound(multicast_note("bind2(%d,%zu,%zu) ", device, offset / BLOCK,
+				    memory_offset / BLOCK));
+}
+
+CUresult fake_multicast_address(CUmemGenericAllocationHandle object, size_t offset,
+				CUdeviceptr address, size_t bytes, unsigned long long flags)
+{
+	assert_true(object > 0 && object <= fake.last_handle && flags == 0 && bytes == BLOCK);
+	return bound(
+		multicast_note("address(%zu,%llu) ", offset / BLOCK, (address - BASE) / BLOCK));
+}
+
+CUresult fake_multicast_address2(CUmemGenericAllocationHandle object, CUdevice device,
+				 size_t offset, CUdeviceptr address, size_t bytes,
+				 unsigned long long flags)
+{
+	assert_true(object > 0 && object <= fake.last_handle && flags == 0 && bytes == BLOCK);
+	return bound(multicast_note("address2(%d,%zu,%llu) ", device, offset / BLOCK,
+				    (address - BASE) / BLOCK));
+}
+
+CUresult fake_multicast_unbind(CUmemGenericAllocationHandle object, CUdevice device, size_t offset,
+			       size_t bytes)
+{
+	CUresult result;
+
+	assert_true(object > 0 && object <= fake.last_handle && bytes > 0);
+	result = multicast_note("unbind(%d,%zu) ", device, offset / BLOCK);
+	fake.bound -= result == CUDA_SUCCESS;
+	return result;
+}
+
+static CUresult fake_pointer_attribute(void *ret_value, CUpointer_attribute attribute,
+				       CUdeviceptr address)
+{
+	(void)address;
+	assert_int_equal(attribute, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
+	if (fake.pointer_device < 0)
+		return CUDA_ERROR_INVALID_VALUE;
+	*(int *)ret_value = fake.pointer_device;
+	return CUDA_SUCCESS;
+}
+
 static const struct stasis_calls fake_calls = {
 	.cuDeviceGetUuid_v2 = fake_uuid,
 	.cuMemCreate = fake_create,
@@ -123,6 +224,14 @@ static const struct stasis_calls fake_calls = {
 	.cuMemExportToShareableHandle = fake_export,
 	.cuMemImportFromShareableHandle = fake_import,
 	.cuMemGetAllocationPropertiesFromHandle = fake_properties,
+	.cuMulticastCreate = fake_multicast_create,
+	.cuMulticastAddDevice = fake_multicast_add,
+	.cuMulticastBindMem = fake_multicast_bind,
+	.cuMulticastBindMem_v2 = fake_multicast_bind2,
+	.cuMulticastBindAddr = fake_multicast_address,
+	.cuMulticastBindAddr_v2 = fake_multicast_address2,
+	.cuMulticastUnbind = fake_multicast_unbind,
+	.cuPointerGetAttribute = fake_pointer_attribute,
 };
 
 const struct stasis_calls *stasis_calls_get(void)

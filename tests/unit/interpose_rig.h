@@ -31,6 +31,10 @@ struct rig_driver {
 	int grants;
 	CUmemAllocationHandleType last_types;
 	int fail_at; /* the n-th call from now fails; 0: none */
+	int bound;
+	/* Multicast's calls, a word each: which, and its device or what stands for it; see the fakes. */
+	char multicast[512];
+	int pointer_device; /* what it says of any address; -1: it does not know */
 };
 extern struct rig_driver fake;
 
@@ -52,6 +56,22 @@ CUresult fake_import(CUmemGenericAllocationHandle *ret_handle, void *shareable,
 CUresult fake_properties(CUmemAllocationProp *ret_prop, CUmemGenericAllocationHandle handle);
 CUresult fake_retain(CUmemGenericAllocationHandle *ret_handle, void *address);
 CUresult fake_uuid(CUuuid *ret_uuid, CUdevice device);
+CUresult fake_multicast_create(CUmemGenericAllocationHandle *ret_handle,
+			       const CUmulticastObjectProp *prop);
+CUresult fake_multicast_add(CUmemGenericAllocationHandle object, CUdevice device);
+CUresult fake_multicast_bind(CUmemGenericAllocationHandle object, size_t offset,
+			     CUmemGenericAllocationHandle memory, size_t memory_offset,
+			     size_t bytes, unsigned long long flags);
+CUresult fake_multicast_bind2(CUmemGenericAllocationHandle object, CUdevice device, size_t offset,
+			      CUmemGenericAllocationHandle memory, size_t memory_offset,
+			      size_t bytes, unsigned long long flags);
+CUresult fake_multicast_address(CUmemGenericAllocationHandle object, size_t offset,
+				CUdeviceptr address, size_t bytes, unsigned long long flags);
+CUresult fake_multicast_address2(CUmemGenericAllocationHandle object, CUdevice device,
+				 size_t offset, CUdeviceptr address, size_t bytes,
+				 unsigned long long flags);
+CUresult fake_multicast_unbind(CUmemGenericAllocationHandle object, CUdevice device, size_t offset,
+			       size_t bytes);
 CUmemAllocationProp rig_prop_of(CUmemLocationType type, CUmemAllocationHandleType types);
 CUmemGenericAllocationHandle rig_create(size_t bytes);
 void rig_map(uint64_t address, size_t bytes, CUmemGenericAllocationHandle handle);
