@@ -33,6 +33,11 @@ void stasis_team_add(struct stasis_object *object, struct stasis_team_device *de
 	stasis_registry.generation++;
 }
 
+static bool is_native(const struct stasis_binding *binding)
+{
+	return !binding->member && binding->address != 0;
+}
+
 void stasis_binding_add(struct stasis_object *object, struct stasis_binding *binding)
 {
 	struct stasis_binding **link = &object->bindings;
@@ -45,6 +50,7 @@ void stasis_binding_add(struct stasis_object *object, struct stasis_binding *bin
 		binding->member->binding_member_count++;
 		stasis_object_mark_shared(binding->member);
 	}
+	stasis_registry.native_binding_count += is_native(binding);
 	stasis_registry.generation++;
 }
 
@@ -78,12 +84,37 @@ void stasis_binding_drop(struct stasis_binding *binding, struct stasis_gone *ret
 	struct stasis_object *member = binding->member;
 
 	*ret_gone = (struct stasis_gone){.object = NULL};
+	stasis_registry.native_binding_count -= is_native(binding);
 	free(binding);
 	if (!member)
 		return;
 	stasis_object_pin(member);
 	member->binding_member_count--;
 	stasis_object_unpin(member, ret_gone);
+}
+
+static void object_unmapped(struct stasis_object *object, uint64_t address, uint64_t bytes)
+	REQUIRES(stasis_registry.mutex)
+{
+	for (struct stasis_binding *binding = object->bindings; binding; binding = binding->next) {
+		if (is_native(binding) && !binding->is_unsupported &&
+		    binding->address < address + bytes &&
+		    address < binding->address + binding->bytes) {
+			binding->is_unsupported = true;
+			stasis_registry.generation++;
+		}
+	}
+}
+
+void stasis_bindings_unmapped(uint64_t address, uint64_t bytes)
+{
+	stasis_registry_lock();
+	if (stasis_registry.native_binding_count > 0) {
+		for (struct stasis_object *object = stasis_registry.first; object;
+		     object = object->next)
+			object_unmapped(object, address, bytes);
+	}
+	stasis_registry_unlock();
 }
 
 uint64_t stasis_binding_count_unsupported(const struct stasis_object *object)

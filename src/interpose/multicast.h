@@ -30,6 +30,12 @@ struct stasis_binding *stasis_binding_take(struct stasis_object *object, CUdevic
 void stasis_binding_drop(struct stasis_binding *binding, struct stasis_gone *ret_gone)
 	REQUIRES(stasis_registry.mutex);
 
+/*
+ * The program has unmapped the range. Memory that only the driver knows, and that was bound by an address in it, is held
+ * by its binding alone now: it would be gone with that, and cannot be bound again. Any thread, no lock held.
+ */
+void stasis_bindings_unmapped(uint64_t address, uint64_t bytes);
+
 /* How many of its bindings hinder a capture. */
 uint64_t stasis_binding_count_unsupported(const struct stasis_object *object)
 	REQUIRES(stasis_registry.mutex);

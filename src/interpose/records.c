@@ -251,7 +251,7 @@ static void notes_add(struct page *page) REQUIRES(stasis_registry.mutex)
 	note_add(page, STASIS_WIRE_NOTE_UNSUPPORTED, seen.cpu_count,
 		 "host memory of a NUMA node that its CPU has mapped cannot be captured");
 	note_add(page, STASIS_WIRE_NOTE_UNSUPPORTED, seen.binding_count,
-		 "memory without descriptors that is bound to multicast cannot be captured");
+		 "memory without descriptors that multicast alone may hold cannot be captured");
 	note_add(page, STASIS_WIRE_NOTE_UNSUPPORTED, stasis_registry.sparse_count,
 		 "memory that it has mapped into sparse arrays cannot be captured");
 	note_add(page, STASIS_WIRE_NOTE_UNSUPPORTED, stasis_registry.endpoint_count,

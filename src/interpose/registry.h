@@ -135,7 +135,9 @@ struct stasis_registry {
 	uint64_t object_count;
 	uint64_t sparse_count;   /* calls that mapped memory of ours into sparse arrays */
 	uint64_t endpoint_count; /* logical endpoints made or imported, ever */
-	uint64_t damage_count;   /* what could not be recorded: hinders a capture for good */
+	uint64_t
+		native_binding_count; /* bindings by address of memory that the driver alone knows */
+	uint64_t damage_count;        /* what could not be recorded: hinders a capture for good */
 };
 
 extern struct stasis_registry stasis_registry;

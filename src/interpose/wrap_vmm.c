@@ -12,6 +12,7 @@
 #include "interpose/devices.h"
 #include "interpose/handlers.h"
 #include "interpose/identity.h"
+#include "interpose/multicast.h"
 #include "interpose/objects.h"
 #include "interpose/registry.h"
 
@@ -224,6 +225,8 @@ CUresult stasis_handle_cuMemUnmap(__typeof__(cuMemUnmap) *target, CUdeviceptr ad
 	struct stasis_mapping *mapping = mappings_take(address, bytes);
 	CUresult result = target(address, bytes);
 
+	if (result == CUDA_SUCCESS)
+		stasis_bindings_unmapped(address, bytes);
 	while (mapping) {
 		struct stasis_mapping *next = mapping->next;
 		struct stasis_gone gone;

@@ -453,9 +453,9 @@ static void records(void)
 	/* Memory without a handle type is bound, and hinders a capture as long as it is. */
 	ask(0, 'b');
 	T_EQ(records_count(0, STASIS_WIRE_BINDING), TEAM_BLOCKS);
-	T_TRUE(has_note(0, "without descriptors that is bound"));
+	T_TRUE(has_note(0, "without descriptors that multicast"));
 	ask(0, 'c');
-	T_TRUE(!has_note(0, "bound"));
+	T_TRUE(!has_note(0, "multicast"));
 	/* What only its binding held goes with it. */
 	ask_both('o');
 	for (int i = 0; i < PAIR; i++) {

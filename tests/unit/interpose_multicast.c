@@ -60,6 +60,7 @@ static uint32_t records_of(enum stasis_wire_record_type type,
 	struct stasis_phase_records info;
 	uint32_t count = 0;
 
+	*ret_first = &records[0];
 	stasis_phase_records(0, 64, records, &info);
 	for (uint32_t i = info.count; i > 0; i--) {
 		if (records[i - 1].type == type) {
@@ -242,6 +243,32 @@ static void bind_by_address(void **state)
 	unbind(object, 3, 0);
 	assert_int_equal(count_of(STASIS_WIRE_NOTE), 0);
 	rig_unmap(BASE, 2 * BLOCK);
+	rig_release(object);
+}
+
+/* Memory that only the driver knows, and that only its binding holds. */
+static void unmapped_memory_hinders(void **state)
+{
+	CUmemGenericAllocationHandle object = object_make(1);
+
+	(void)state;
+	address_bind(object, 0, BASE + 2 * BLOCK);
+	for (uint64_t i = 1; i < 4; i++)
+		assert_int_equal(stasis_handle_cuMemMap(fake_map, BASE + i * BLOCK, BLOCK, 0, 1, 0),
+				 CUDA_SUCCESS);
+	rig_unmap(BASE + BLOCK, BLOCK);
+	rig_unmap(BASE + 3 * BLOCK, BLOCK);
+	assert_int_equal(count_of(STASIS_WIRE_NOTE), 0);
+	fake.fail_at = 1;
+	assert_int_equal(stasis_handle_cuMemUnmap(fake_unmap, BASE + 2 * BLOCK, BLOCK),
+			 CUDA_ERROR_INVALID_VALUE);
+	assert_int_equal(count_of(STASIS_WIRE_NOTE), 0);
+	rig_unmap(BASE + 2 * BLOCK, BLOCK);
+	assert_int_equal(count_of(STASIS_WIRE_NOTE), 1);
+	assert_int_equal(count_of(STASIS_WIRE_BINDING), 0);
+	unbind(object, 0, 0);
+	assert_int_equal(count_of(STASIS_WIRE_NOTE), 0);
+	assert_int_equal(stasis_registry.native_binding_count, 0);
 	rig_release(object);
 }
 
@@ -499,12 +526,12 @@ static void member_is_down(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		TEST(create_what_is_asked),     TEST(devices_are_counted_once),
-		TEST(binding_holds_memory),     TEST(object_takes_bindings_along),
-		TEST(bind_by_address),          TEST(untracked_memory_hinders),
-		TEST(import_tells_of_its_team), TEST(apart_and_together),
-		TEST(importer_fetches),         TEST(fails_anywhere),
-		TEST(member_is_down),
+		TEST(create_what_is_asked),    TEST(devices_are_counted_once),
+		TEST(binding_holds_memory),    TEST(object_takes_bindings_along),
+		TEST(bind_by_address),         TEST(untracked_memory_hinders),
+		TEST(unmapped_memory_hinders), TEST(import_tells_of_its_team),
+		TEST(apart_and_together),      TEST(importer_fetches),
+		TEST(fails_anywhere),          TEST(member_is_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
