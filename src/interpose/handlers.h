@@ -45,6 +45,28 @@ CUresult stasis_handle_cuMemMapArrayAsync_ptsz(CUresult (*target)(struct stasis_
 					       struct stasis_array_map *list, unsigned int count,
 					       CUstream stream);
 
+/* wrap_ipc.c */
+CUresult stasis_handle_cuIpcGetMemHandle(__typeof__(cuIpcGetMemHandle) *target,
+					 CUipcMemHandle *ret_handle, CUdeviceptr address);
+CUresult stasis_handle_cuIpcOpenMemHandle(__typeof__(cuIpcOpenMemHandle) *target,
+					  CUdeviceptr *ret_address, CUipcMemHandle handle,
+					  unsigned int flags);
+CUresult stasis_handle_cuIpcOpenMemHandle_v2(__typeof__(cuIpcOpenMemHandle_v2) *target,
+					     CUdeviceptr *ret_address, CUipcMemHandle handle,
+					     unsigned int flags);
+CUresult stasis_handle_cuIpcCloseMemHandle(__typeof__(cuIpcCloseMemHandle) *target,
+					   CUdeviceptr address);
+CUresult stasis_handle_cuIpcGetEventHandle(__typeof__(cuIpcGetEventHandle) *target,
+					   CUipcEventHandle *ret_handle, CUevent event);
+CUresult stasis_handle_cuIpcOpenEventHandle(__typeof__(cuIpcOpenEventHandle) *target,
+					    CUevent *ret_event, CUipcEventHandle handle);
+CUresult stasis_handle_cuMemPoolExportToShareableHandle(
+	__typeof__(cuMemPoolExportToShareableHandle) *target, void *ret_shareable,
+	CUmemoryPool pool, CUmemAllocationHandleType type, unsigned long long flags);
+CUresult stasis_handle_cuMemPoolImportFromShareableHandle(
+	__typeof__(cuMemPoolImportFromShareableHandle) *target, CUmemoryPool *ret_pool,
+	void *shareable, CUmemAllocationHandleType type, unsigned long long flags);
+
 /* wrap_endpoint.c; CUlogicalEndpointId of cuda.h (13.3 on) is a number of 32 bits */
 typedef CUresult stasis_endpoint_bind(uint32_t, CUdevice, uint64_t, CUmemGenericAllocationHandle,
 				      uint64_t, uint64_t, unsigned long long);

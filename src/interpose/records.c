@@ -256,6 +256,14 @@ static void notes_add(struct page *page) REQUIRES(stasis_registry.mutex)
 		 "memory that it has mapped into sparse arrays cannot be captured");
 	note_add(page, STASIS_WIRE_NOTE_UNSUPPORTED, stasis_registry.endpoint_count,
 		 "logical endpoints, made or imported, cannot be captured");
+	note_add(page, STASIS_WIRE_NOTE_UNSUPPORTED, stasis_registry.ipc_given_count,
+		 "memory that it has given out by cuIpcGetMemHandle may be open elsewhere");
+	note_add(page, STASIS_WIRE_NOTE_UNSUPPORTED, stasis_registry.ipc_open_count,
+		 "memory of others that it holds by cuIpcOpenMemHandle cannot be captured");
+	note_add(page, STASIS_WIRE_NOTE_UNSUPPORTED, stasis_registry.ipc_event_count,
+		 "events shared by cuIpcGetEventHandle or cuIpcOpenEventHandle cannot be captured");
+	note_add(page, STASIS_WIRE_NOTE_UNSUPPORTED, stasis_registry.pool_count,
+		 "memory pools shared with other processes cannot be captured");
 	note_add(page, STASIS_WIRE_NOTE_UNSUPPORTED, stasis_registry.damage_count,
 		 "changes to memory that could not be recorded, for want of memory");
 }

@@ -263,6 +263,31 @@ void stasis_registry_note_endpoint(void)
 	count_raise(&stasis_registry.endpoint_count);
 }
 
+void stasis_registry_note_ipc(enum stasis_ipc what)
+{
+	stasis_registry_lock();
+	switch (what) {
+	case STASIS_IPC_MEMORY_GIVEN:
+		stasis_registry.ipc_given_count++;
+		break;
+	case STASIS_IPC_MEMORY_OPENED:
+		stasis_registry.ipc_open_count++;
+		break;
+	case STASIS_IPC_MEMORY_CLOSED:
+		if (stasis_registry.ipc_open_count > 0)
+			stasis_registry.ipc_open_count--;
+		break;
+	case STASIS_IPC_EVENT:
+		stasis_registry.ipc_event_count++;
+		break;
+	case STASIS_IPC_POOL:
+		stasis_registry.pool_count++;
+		break;
+	}
+	stasis_registry.generation++;
+	stasis_registry_unlock();
+}
+
 bool stasis_object_is_ours(const struct stasis_object *object)
 {
 	if (object->kind != STASIS_OBJECT_ALLOCATION)

@@ -133,8 +133,12 @@ struct stasis_registry {
 	struct stasis_object *first, *last;
 	uint64_t generation;
 	uint64_t object_count;
-	uint64_t sparse_count;   /* calls that mapped memory of ours into sparse arrays */
-	uint64_t endpoint_count; /* logical endpoints made or imported, ever */
+	uint64_t sparse_count;    /* calls that mapped memory of ours into sparse arrays */
+	uint64_t endpoint_count;  /* logical endpoints made or imported, ever */
+	uint64_t ipc_given_count; /* handles of legacy IPC to memory given out, ever */
+	uint64_t ipc_open_count;  /* memory of others open by them now */
+	uint64_t ipc_event_count; /* events given out or opened, ever */
+	uint64_t pool_count;      /* pools given out or imported, ever */
 	uint64_t
 		native_binding_count; /* bindings by address of memory that the driver alone knows */
 	uint64_t damage_count;        /* what could not be recorded: hinders a capture for good */
@@ -213,6 +217,16 @@ void stasis_registry_note_sparse(void);
 
 /* Notes that a logical endpoint was made or imported. Any thread. */
 void stasis_registry_note_endpoint(void);
+
+/* Notes sharing by other means than descriptors of memory. Any thread. */
+enum stasis_ipc {
+	STASIS_IPC_MEMORY_GIVEN,
+	STASIS_IPC_MEMORY_OPENED,
+	STASIS_IPC_MEMORY_CLOSED,
+	STASIS_IPC_EVENT,
+	STASIS_IPC_POOL,
+};
+void stasis_registry_note_ipc(enum stasis_ipc what);
 
 /* Whether we save and rebuild it, and not the driver. */
 bool stasis_object_is_ours(const struct stasis_object *object);

@@ -27,12 +27,12 @@
 	X(cuExternalMemoryGetMappedMipmappedArray, GATED, W3) \
 	X(cuImportExternalMemory, GATED, W2) \
 	X(cuImportExternalSemaphore, GATED, W2) \
-	X(cuIpcCloseMemHandle, GATED, W1) \
-	X(cuIpcGetEventHandle, GATED, W2) \
-	X(cuIpcGetMemHandle, GATED, W2) \
-	X(cuIpcOpenEventHandle, GATED, IPC_EVENT) \
-	X(cuIpcOpenMemHandle, GATED, IPC_MEMORY) \
-	X(cuIpcOpenMemHandle_v2, GATED, IPC_MEMORY) \
+	X(cuIpcCloseMemHandle, HANDLED, W1) \
+	X(cuIpcGetEventHandle, HANDLED, W2) \
+	X(cuIpcGetMemHandle, HANDLED, W2) \
+	X(cuIpcOpenEventHandle, HANDLED, IPC_EVENT) \
+	X(cuIpcOpenMemHandle, HANDLED, IPC_MEMORY) \
+	X(cuIpcOpenMemHandle_v2, HANDLED, IPC_MEMORY) \
 	X(cuLogicalEndpointAddDevice, GATED, W2) \
 	X(cuLogicalEndpointBindAddr, GATED, W6) \
 	X(cuLogicalEndpointBindMem, HANDLED, W7) \
@@ -82,10 +82,10 @@
 	X(cuMemPoolCreate, GATED, W2) \
 	X(cuMemPoolDestroy, GATED, W1) \
 	X(cuMemPoolExportPointer, GATED, W2) \
-	X(cuMemPoolExportToShareableHandle, GATED, W4) \
+	X(cuMemPoolExportToShareableHandle, HANDLED, W4) \
 	X(cuMemPoolGetAccess, GATED, W3) \
 	X(cuMemPoolGetAttribute, GATED, W3) \
-	X(cuMemPoolImportFromShareableHandle, GATED, W4) \
+	X(cuMemPoolImportFromShareableHandle, HANDLED, W4) \
 	X(cuMemPoolImportPointer, GATED, W3) \
 	X(cuMemPoolSetAccess, GATED, W3) \
 	X(cuMemPoolSetAttribute, GATED, W3) \
