@@ -105,7 +105,7 @@ static CUstream stream_busy(const struct stasis_calls *calls, CUcontext context)
 	if (!stasis_streams_copy(STASIS_STREAMS, &records, &count))
 		return NULL;
 	for (uint32_t i = 0; i < count; i++) {
-		if (records[i].life.context == context &&
+		if (records[i].context == context &&
 		    calls->cuStreamQuery(records[i].key.stream) == CUDA_ERROR_NOT_READY)
 			return records[i].key.stream;
 	}

@@ -81,13 +81,13 @@ static bool capture_is_open(const struct stasis_calls *calls,
 
 	*ret_status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
 	/* A thread's own default stream is another one for us; its end, and its thread's, are seen. */
-	if (record->key.tid != 0 || calls->cuCtxSetCurrent(record->life.context) != CUDA_SUCCESS)
+	if (record->key.tid != 0 || calls->cuCtxSetCurrent(record->context) != CUDA_SUCCESS)
 		return true;
 	result = calls->cuStreamIsCapturing(record->key.stream, ret_status);
 	if (result == CUDA_SUCCESS)
 		return *ret_status != CU_STREAM_CAPTURE_STATUS_NONE;
 	*ret_status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
-	return result != CUDA_ERROR_INVALID_HANDLE;
+	return result != CUDA_ERROR_INVALID_HANDLE && result != CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 /*
@@ -227,7 +227,7 @@ static int created_collect(struct drain *drain, struct stasis_error *err)
 		return stasis_fail(err, STASIS_REFUSED,
 				   "drain: no memory to look through the program's CUDA contexts");
 	for (uint32_t i = 0; i < count; i++) {
-		if (context_add(drain, records[i].life.context, -1, err) != 0)
+		if (context_add(drain, records[i].context, -1, err) != 0)
 			return -1;
 	}
 	return 0;

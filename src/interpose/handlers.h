@@ -170,6 +170,7 @@ CUresult stasis_handle_cuCtxCreate_v4(__typeof__(cuCtxCreate_v4) *target, CUcont
 CUresult stasis_handle_cuCtxDestroy(__typeof__(cuCtxDestroy_v2) *target, CUcontext context);
 CUresult stasis_handle_cuCtxDestroy_v2(__typeof__(cuCtxDestroy_v2) *target, CUcontext context);
 CUresult stasis_handle_cuCtxDetach(__typeof__(cuCtxDestroy_v2) *target, CUcontext context);
+CUresult stasis_handle_cuGreenCtxDestroy(CUresult (*target)(CUgreenCtx), CUgreenCtx green);
 CUresult stasis_handle_cuDevicePrimaryCtxRelease(CUresult (*target)(CUdevice), CUdevice device);
 CUresult stasis_handle_cuDevicePrimaryCtxRelease_v2(CUresult (*target)(CUdevice), CUdevice device);
 CUresult stasis_handle_cuDevicePrimaryCtxReset(CUresult (*target)(CUdevice), CUdevice device);

@@ -34,8 +34,10 @@ struct stasis_stream_key {
 };
 
 struct stasis_stream_record {
-	struct stasis_stream_key key; /* a context's: its handle in the place of the stream's */
-	struct stasis_stream_life life;
+	struct stasis_stream_key key;   /* a context's: its handle in the place of the stream's */
+	struct stasis_stream_life life; /* of a green context's stream: that context's */
+	CUcontext
+		context; /* whose event waits for it; of a green context's: the device's primary one */
 	pid_t begun_by; /* a capture's; 0: it is none */
 };
 

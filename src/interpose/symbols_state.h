@@ -210,7 +210,7 @@
 	X(cuGraphicsUnmapResources_ptsz, GATED, W3) \
 	X(cuGraphicsUnregisterResource, GATED, W1) \
 	X(cuGreenCtxCreate, GATED, W4) \
-	X(cuGreenCtxDestroy, GATED, W1) \
+	X(cuGreenCtxDestroy, HANDLED, W1) \
 	X(cuGreenCtxGetDevResource, GATED, W3) \
 	X(cuGreenCtxGetId, GATED, W2) \
 	X(cuGreenCtxRecordEvent, GATED, W2) \

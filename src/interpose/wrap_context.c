@@ -27,6 +27,7 @@ static CUresult context_made(CUresult result, struct stasis_stream_node *room,
 		return result;
 	}
 	record.life = life_of(*context);
+	record.context = *context;
 	record.key.stream = (CUstream)(void *)*context;
 	stasis_streams_add(STASIS_CONTEXTS, room, &record);
 	return result;
@@ -96,7 +97,7 @@ CUresult stasis_handle_cuCtxDetach(__typeof__(cuCtxDestroy_v2) *target, CUcontex
 	return context_leave(target, context, false);
 }
 
-/* ---- primary contexts ---- */
+/* ---- primary contexts, and green ones ---- */
 
 /* Which context the device's is, or was, nobody tells: those of all records are asked. */
 static CUresult primary_left(CUresult result, CUdevice device)
@@ -111,6 +112,17 @@ static CUresult primary_left(CUresult result, CUdevice device)
 		return result;
 	/* What there is no memory to look through is looked through again before anything is asked. */
 	(void)stasis_lives_prune(calls);
+	return result;
+}
+
+/* Its streams answer nothing from then on (measured on driver 580). */
+CUresult stasis_handle_cuGreenCtxDestroy(CUresult (*target)(CUgreenCtx), CUgreenCtx green)
+{
+	const struct stasis_calls *calls = stasis_calls_get();
+	CUresult result = target(green);
+
+	if (calls)
+		(void)stasis_lives_prune(calls);
 	return result;
 }
 

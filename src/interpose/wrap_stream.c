@@ -11,39 +11,38 @@
 #include "interpose/lives.h"
 #include "interpose/streams.h"
 
-/* Of a green context's stream: that of the primary context, whose event stands behind its work too. */
-static CUcontext context_of(const struct stasis_calls *calls, CUstream stream)
+static CUcontext context_current(const struct stasis_calls *calls)
 {
 	CUcontext context = NULL;
-	CUgreenCtx green = NULL;
 
-	if (calls->cuStreamGetCtx_v2) {
-		if (calls->cuStreamGetCtx_v2(stream, &context, &green) == CUDA_SUCCESS)
-			return context;
-	} else if (calls->cuStreamGetCtx) {
-		if (calls->cuStreamGetCtx(stream, &context) == CUDA_SUCCESS)
-			return context;
-	}
 	return calls->cuCtxGetCurrent(&context) == CUDA_SUCCESS ? context : NULL;
 }
 
-/* Asking changes nothing, also while the stream is being captured (measured on driver 580). */
-static struct stasis_stream_life life_of_stream(CUstream stream)
+/*
+ * Where its stream belongs. The first form of the question names a green context by the handle that it is made current
+ * with, which has an id and a life of its own; the second names the primary context beneath it. Asking changes
+ * nothing, also while the stream is being captured (all measured on driver 580).
+ */
+static void place(CUstream stream, struct stasis_stream_record *record)
 {
 	const struct stasis_calls *calls = stasis_calls_get();
+	CUcontext own = NULL;
+	CUgreenCtx green;
 
 	if (!calls)
-		return (struct stasis_stream_life){.context = NULL};
-	return stasis_life_of(calls, context_of(calls, stream));
+		return;
+	if (!calls->cuStreamGetCtx || calls->cuStreamGetCtx(stream, &own) != CUDA_SUCCESS)
+		own = context_current(calls);
+	record->life = stasis_life_of(calls, own);
+	if (!calls->cuStreamGetCtx_v2 ||
+	    calls->cuStreamGetCtx_v2(stream, &record->context, &green) != CUDA_SUCCESS)
+		record->context = own;
 }
 
-static struct stasis_stream_key key_of(CUstream stream, bool is_per_thread,
-				       const struct stasis_stream_life *life)
+static struct stasis_stream_key key_of(CUstream stream, const struct stasis_stream_life *life)
 {
 	struct stasis_stream_key key = {.stream = stream};
 
-	if (is_per_thread && !stream)
-		key.stream = CU_STREAM_PER_THREAD;
 	if (key.stream != CU_STREAM_PER_THREAD)
 		return key;
 	key.context = life->context;
@@ -63,7 +62,7 @@ static void stream_made(CUresult result, struct stasis_stream_node *room, const 
 		return;
 	}
 	record.key.stream = *stream;
-	record.life = life_of_stream(*stream);
+	place(*stream, &record);
 	stasis_streams_add(STASIS_STREAMS, room, &record);
 }
 
@@ -148,11 +147,11 @@ CUresult stasis_handle_cuStreamDestroy_v2(__typeof__(cuStreamDestroy_v2) *target
 /* Asked before it begins, while the stream is surely there. */
 static struct stasis_stream_record capture_of(CUstream stream, bool is_per_thread)
 {
-	CUstream asked = is_per_thread && !stream ? CU_STREAM_PER_THREAD : stream;
+	CUstream captured = is_per_thread && !stream ? CU_STREAM_PER_THREAD : stream;
 	struct stasis_stream_record record = {.begun_by = (pid_t)syscall(SYS_gettid)};
 
-	record.life = life_of_stream(asked);
-	record.key = key_of(stream, is_per_thread, &record.life);
+	place(captured, &record);
+	record.key = key_of(captured, &record.life);
 	return record;
 }
 
