@@ -128,7 +128,7 @@ static double memory_among_many(void *library)
 	return memory_time(library, LIVE_MANY);
 }
 
-/* Rounds of launches and a wait for them. */
+/* Of launches alone; between rounds they are waited for. */
 static double loop_time(void *library)
 {
 	launch_function *launch = (launch_function *)entry(library, "cuLaunchKernel");
@@ -140,7 +140,7 @@ static double loop_time(void *library)
 	unsigned int value = 4711;
 	unsigned long long count = 1;
 	void *parameters[] = {&to, &value, &count};
-	uint64_t start_ns = 0;
+	uint64_t spent_ns = 0;
 
 	demand(ENTRY(library, cuInit)(0), "cuInit");
 	demand(ENTRY(library, cuDevicePrimaryCtxRetain)(&context, 0), "cuDevicePrimaryCtxRetain");
@@ -151,14 +151,16 @@ static double loop_time(void *library)
 	demand(ENTRY(library, cuMemAlloc_v2)(&to, BYTES), "cuMemAlloc");
 	/* The first round is not counted. */
 	for (int round = 0; round <= LOOP_ROUNDS; round++) {
+		uint64_t start_ns = stasis_clock_now_ns();
+
 		for (int i = 0; i < LOOP_LAUNCHES; i++)
 			demand(launch(kernel, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL),
 			       "cuLaunchKernel");
+		if (round > 0)
+			spent_ns += stasis_clock_now_ns() - start_ns;
 		demand(synchronize(), "cuCtxSynchronize");
-		if (round == 0)
-			start_ns = stasis_clock_now_ns();
 	}
-	return (double)(stasis_clock_now_ns() - start_ns) / LOOP_ROUNDS / LOOP_LAUNCHES;
+	return (double)spent_ns / LOOP_ROUNDS / LOOP_LAUNCHES;
 }
 
 static const struct measure {

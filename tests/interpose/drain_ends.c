@@ -101,8 +101,9 @@ static void run_reset_beside(int fd)
 	capture_begin();
 	T_OK(cuCtxCreate_v2(&created, 0, 0));
 	stream = t_stream(CU_STREAM_NON_BLOCKING);
-	t_gate_close(&blocked, stream);
+	/* Before there is work: a reset waits for that of other contexts too. */
 	T_OK(cuDevicePrimaryCtxReset_v2(0));
+	t_gate_close(&blocked, stream);
 	t_say(fd, 'r');
 	t_hear(fd, 'o');
 	t_gate_open(&blocked);
