@@ -5,6 +5,7 @@
 #include "coordinator.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -227,7 +228,15 @@ int t_session_gate(struct t_session *session, enum stasis_wire_gate_step step)
 
 void t_session_shut(struct t_session *session, pid_t pid)
 {
-	T_DONE(session, t_session_open(session, pid, NULL, NULL));
+	int result;
+
+	/* That the session before has ended it may not have seen yet. */
+	while ((result = t_session_open(session, pid, NULL, NULL)) != 0 &&
+	       strncmp(session->error.text, "busy", 4) == 0) {
+		t_session_close(session);
+		(void)sched_yield();
+	}
+	T_DONE(session, result);
 	T_DONE(session, t_session_gate(session, STASIS_WIRE_GATE_CAPTURES));
 	T_DONE(session, t_session_gate(session, STASIS_WIRE_GATE_ALL));
 }

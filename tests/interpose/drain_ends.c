@@ -348,6 +348,7 @@ static void start(const char *mode)
 {
 	child = t_participant_start(mode);
 	t_hear(child.fd, 'r');
+	T_DONE(&session, t_session_open(&session, child.pid, NULL, NULL));
 }
 
 static void finish(void)
@@ -359,7 +360,8 @@ static void finish(void)
 /* The gate shuts, and opens to a program that runs on. */
 static void shuts(void)
 {
-	t_session_shut(&session, child.pid);
+	T_DONE(&session, t_session_gate(&session, STASIS_WIRE_GATE_CAPTURES));
+	T_DONE(&session, t_session_gate(&session, STASIS_WIRE_GATE_ALL));
 	t_session_let_go(&session);
 	t_say(child.fd, 'w');
 	t_hear(child.fd, 'd');
@@ -376,10 +378,8 @@ static void shuts_on(const char *mode)
 static void refused_until_ended(const char *mode, const char *text)
 {
 	start(mode);
-	T_DONE(&session, t_session_open(&session, child.pid, NULL, NULL));
 	T_REFUSED_WITH(&session,
 		       t_session_gate_within(&session, STASIS_WIRE_GATE_CAPTURES, SHORT_NS), text);
-	t_session_close(&session);
 	t_say(child.fd, 'e');
 	t_hear(child.fd, 'r');
 	shuts();
@@ -398,11 +398,9 @@ static void captures_of_a_released_context(void)
 static void context_beside_a_reset_one(void)
 {
 	start("reset_beside");
-	T_DONE(&session, t_session_open(&session, child.pid, NULL, NULL));
 	T_DONE(&session, t_session_gate(&session, STASIS_WIRE_GATE_CAPTURES));
 	T_REFUSED_WITH(&session, t_session_gate_within(&session, STASIS_WIRE_GATE_ALL, SHORT_NS),
 		       "the work of stream 0x");
-	t_session_close(&session);
 	t_say(child.fd, 'o');
 	t_hear(child.fd, 'd');
 	t_hear(child.fd, 'r');
@@ -445,18 +443,14 @@ static void many_contexts_and_captures(void)
 {
 	T_SYS(setenv("STASIS_SIM_CONTEXT_BYTES", "65536", 1));
 	start("many");
-	T_DONE(&session, t_session_open(&session, child.pid, NULL, NULL));
 	T_REFUSED_WITH(&session,
 		       t_session_gate_within(&session, STASIS_WIRE_GATE_CAPTURES, SHORT_NS),
 		       "is being captured");
-	t_session_close(&session);
 	t_say(child.fd, 'e');
 	t_hear(child.fd, 'd');
-	T_DONE(&session, t_session_open(&session, child.pid, NULL, NULL));
 	T_DONE(&session, t_session_gate(&session, STASIS_WIRE_GATE_CAPTURES));
 	T_REFUSED_WITH(&session, t_session_gate_within(&session, STASIS_WIRE_GATE_ALL, SHORT_NS),
 		       "the work of stream 0x");
-	t_session_close(&session);
 	t_say(child.fd, 'o');
 	t_hear(child.fd, 'r');
 	shuts();
@@ -465,25 +459,21 @@ static void many_contexts_and_captures(void)
 static void capture_within_a_capture(void)
 {
 	start("nested");
-	T_DONE(&session, t_session_open(&session, child.pid, NULL, NULL));
 	T_REFUSED_WITH(&session,
 		       t_session_gate_within(&session, STASIS_WIRE_GATE_CAPTURES, SHORT_NS),
 		       "is being captured");
 	/* Captures are held from here on. */
 	t_say(child.fd, 'e');
 	t_hear(child.fd, 'r');
-	t_session_close(&session);
 	shuts();
 }
 
 static void submitter_in_a_full_queue(void)
 {
 	start("full");
-	T_DONE(&session, t_session_open(&session, child.pid, NULL, NULL));
 	T_DONE(&session, t_session_gate(&session, STASIS_WIRE_GATE_CAPTURES));
 	T_REFUSED_WITH(&session, t_session_gate_within(&session, STASIS_WIRE_GATE_ALL, SHORT_NS),
 		       "is in cuMemsetD8Async");
-	t_session_close(&session);
 	t_say(child.fd, 'o');
 	t_hear(child.fd, 'r');
 	shuts();
