@@ -54,17 +54,18 @@ static CUdeviceptr map_with_access(CUmemGenericAllocationHandle handle, size_t b
 	return address;
 }
 
-static void block_make(struct team *team, int block)
+static CUdeviceptr exportable_make(struct team *team, int block)
 {
 	CUmemAllocationProp prop = t_prop(T_FD_TYPE);
 
 	prop.location.id = team->device;
-	if (block < TEAM_OURS) {
-		T_OK(cuMemCreate(&team->memory[block], BYTES, &prop, 0));
-		team->block[block] = map_with_access(team->memory[block], BYTES, team->device);
-	} else {
-		team->block[block] = t_alloc(BYTES);
-	}
+	T_OK(cuMemCreate(&team->memory[block], BYTES, &prop, 0));
+	return map_with_access(team->memory[block], BYTES, team->device);
+}
+
+static void block_make(struct team *team, int block, bool is_exportable)
+{
+	team->block[block] = is_exportable ? exportable_make(team, block) : t_alloc(BYTES);
 	team->own[block] = value_of(team->device, block, 0);
 	team->others[block] = value_of(1 - team->device, block, 0);
 	T_OK(cuMemsetD32_v2(team->block[block], team->own[block], WORDS));
@@ -98,7 +99,7 @@ static void team_make(struct team *team)
 	T_OK(cuMulticastAddDevice(team->object, team->device));
 	T_OK(cuMulticastAddDevice(team->object, team->device));
 	for (int i = 0; i < TEAM_BLOCKS; i++)
-		block_make(team, i);
+		block_make(team, i, i < TEAM_OURS);
 	T_OK(cuCtxSynchronize());
 	blocks_bind(team);
 	team->all = map_with_access(team->object, TEAM_BLOCKS * BYTES, team->device);
@@ -315,7 +316,7 @@ void t_team_run_waiting(int fd)
 	(void)t_cuda();
 	T_OK(cuMulticastCreate(&team.object, &prop));
 	T_OK(cuMulticastAddDevice(team.object, 0));
-	block_make(&team, 0);
+	block_make(&team, 0, true);
 	T_EQ(pthread_create(&thread, NULL, bind_and_wait, &team), 0);
 	t_say(fd, 'r');
 	t_hear(fd, 'a');
