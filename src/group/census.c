@@ -4,6 +4,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +17,6 @@
 
 /* As the kernel shows the control file's descriptor (docs/protocol.md). */
 #define CONTROL_LINK "/memfd:stasis-control (deleted)"
-
-/* Another coordinator may be asking it just now. */
-#define TRIES 20
-#define PAUSE_US 100000
 
 static bool link_is_control(int dir_fd, const char *name)
 {
@@ -85,38 +82,29 @@ static int records_check(const struct stasis_group *group, pid_t pid,
 	return 0;
 }
 
-/*
- * One that is suspended is of another capture, which has seen that it shares nothing outside that; one that ends while
- * it is asked holds nothing.
- */
+/* One that ends while it is asked holds nothing. */
 static int participant_ask(struct stasis_group *group, pid_t pid, struct stasis_error *err)
 {
 	CLEANUP(participant) struct stasis_participant participant = STASIS_PARTICIPANT_EMPTY;
 	CLEANUP(free) struct stasis_wire_record *records = NULL;
 	uint64_t deadline_ns = stasis_deadline_after_ns(STASIS_GROUP_ANSWER_NS);
-	struct stasis_error refusal = STASIS_ERROR_INIT;
+	struct stasis_error failure = STASIS_ERROR_INIT;
 	bool is_one = false;
 	uint32_t count = 0;
 
-	for (int try = 0;; try++) {
-		refusal = (struct stasis_error)STASIS_ERROR_INIT;
-		if (stasis_participant_open(pid, &group->operation, NULL, deadline_ns, &is_one,
-					    &participant, &refusal) == 0)
-			break;
-		if (refusal.os_errno != EBUSY)
-			return 0;
-		if (try == TRIES) {
-			stasis_error_take(err, &refusal);
-			stasis_error_append(err, "; whether it shares GPU memory with those named "
-						 "cannot be known");
-			return -1;
-		}
-		(void)usleep(PAUSE_US);
-	}
-	if (!is_one ||
-	    stasis_participant_inspect(&participant, deadline_ns, &records, &count, &refusal) != 0)
+	if (stasis_participant_observe(pid, &group->operation, deadline_ns, &is_one, &participant,
+				       &failure) == 0 &&
+	    (!is_one || stasis_participant_inspect(&participant, deadline_ns, &records, &count,
+						   &failure) == 0))
+		return records_check(group, pid, records, count, err);
+	if (kill(pid, 0) != 0 && errno == ESRCH)
 		return 0;
-	return records_check(group, pid, records, count, err);
+	stasis_error_take(err, &failure);
+	stasis_error_append(err,
+			    "; whether process %d shares GPU memory with those named cannot be "
+			    "known",
+			    (int)pid);
+	return -1;
 }
 
 int stasis_census_check(struct stasis_group *group, struct stasis_error *err)

@@ -55,8 +55,14 @@ static int greeting_receive(struct stasis_participant *participant, uint64_t dea
 	return 0;
 }
 
+/* How it is opened. */
+struct opening {
+	const struct stasis_id *capture;
+	bool is_observer;
+};
+
 static int session_open(struct stasis_participant *participant, int door_fd,
-			const struct stasis_id *capture, uint64_t deadline_ns,
+			const struct opening *opening, uint64_t deadline_ns,
 			struct stasis_error *err)
 {
 	CLEANUP(free) struct stasis_wire_message *request = malloc(sizeof(*request));
@@ -66,16 +72,17 @@ static int session_open(struct stasis_participant *participant, int door_fd,
 	request_begin(participant, STASIS_WIRE_SESSION, request);
 	request->descriptor_count = 1;
 	request->session_request.coordinator_pid = (uint32_t)getpid();
-	if (capture)
-		request->session_request.capture = *capture;
+	request->session_request.is_observer = opening->is_observer;
+	if (opening->capture)
+		request->session_request.capture = *opening->capture;
 	if (stasis_wire_session_open(door_fd, request, &participant->socket_fd, deadline_ns, err) !=
 	    0)
 		return -1;
 	return greeting_receive(participant, deadline_ns, err);
 }
 
-int stasis_participant_open(pid_t pid, const struct stasis_id *operation,
-			    const struct stasis_id *capture, uint64_t deadline_ns,
+static int participant_open(pid_t pid, const struct stasis_id *operation,
+			    const struct opening *opening, uint64_t deadline_ns,
 			    bool *ret_is_participant, struct stasis_participant *ret_participant,
 			    struct stasis_error *err)
 {
@@ -92,12 +99,33 @@ int stasis_participant_open(pid_t pid, const struct stasis_id *operation,
 	if (stasis_wire_control_take(pid, participant.process.pidfd, &is_participant, control,
 				     &door_fd, err) != 0)
 		return -1;
-	if (is_participant && session_open(&participant, door_fd, capture, deadline_ns, err) != 0)
+	if (is_participant && session_open(&participant, door_fd, opening, deadline_ns, err) != 0)
 		return context_add(&participant, err);
 	*ret_is_participant = is_participant;
 	*ret_participant = participant;
 	participant = (struct stasis_participant)STASIS_PARTICIPANT_EMPTY;
 	return 0;
+}
+
+int stasis_participant_open(pid_t pid, const struct stasis_id *operation,
+			    const struct stasis_id *capture, uint64_t deadline_ns,
+			    bool *ret_is_participant, struct stasis_participant *ret_participant,
+			    struct stasis_error *err)
+{
+	const struct opening opening = {.capture = capture};
+
+	return participant_open(pid, operation, &opening, deadline_ns, ret_is_participant,
+				ret_participant, err);
+}
+
+int stasis_participant_observe(pid_t pid, const struct stasis_id *operation, uint64_t deadline_ns,
+			       bool *ret_is_participant, struct stasis_participant *ret_participant,
+			       struct stasis_error *err)
+{
+	const struct opening opening = {.is_observer = true};
+
+	return participant_open(pid, operation, &opening, deadline_ns, ret_is_participant,
+				ret_participant, err);
 }
 
 void stasis_participant_close(struct stasis_participant *participant)

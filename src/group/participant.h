@@ -40,6 +40,14 @@ NODISCARD int stasis_participant_open(pid_t pid, const struct stasis_id *operati
 				      bool *ret_is_participant,
 				      struct stasis_participant *ret_participant,
 				      struct stasis_error *err);
+/*
+ * As an observer, who may only inspect, and is let in whatever another coordinator does there. `operation` is any id
+ * but zero.
+ */
+NODISCARD int stasis_participant_observe(pid_t pid, const struct stasis_id *operation,
+					 uint64_t deadline_ns, bool *ret_is_participant,
+					 struct stasis_participant *ret_participant,
+					 struct stasis_error *err);
 void stasis_participant_close(struct stasis_participant *participant);
 
 static inline void cleanup_participant(struct stasis_participant *participant)

@@ -97,6 +97,7 @@ static void *serve_all(void *name)
 		struct pollfd events[] = {
 			{.fd = control.near_fd, .events = POLLIN},
 			{.fd = control.serve.session_fd, .events = POLLIN},
+			{.fd = control.serve.observer_fd, .events = POLLIN},
 		};
 
 		if (poll(events, ARRAY_COUNT(events), -1) < 0)
@@ -104,6 +105,8 @@ static void *serve_all(void *name)
 		/* The session first: if it has ended, the next one need not hear that we are busy. */
 		if (events[1].revents != 0)
 			stasis_serve_request(&control.serve);
+		if (events[2].revents != 0)
+			stasis_serve_observer(&control.serve);
 		if (!door_is_ours())
 			door_renew();
 		else if (events[0].revents != 0)
@@ -130,6 +133,7 @@ static int serve_prepare(struct stasis_serve *serve, struct stasis_error *err)
 		return stasis_fail(err, STASIS_REFUSED, "no random number can be had");
 	memset(serve, 0, sizeof(*serve));
 	serve->session_fd = -1;
+	serve->observer_fd = -1;
 	serve->control_fd = -1;
 	serve->control.pid = (uint32_t)getpid();
 	serve->control.participant = self->participant;

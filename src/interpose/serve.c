@@ -371,12 +371,53 @@ static void session_greet(struct stasis_serve *serve, const struct stasis_wire_m
 	memcpy(reply->build, serve->control.build, sizeof(reply->build));
 }
 
+/* One that looks only. Whoever came before has seen enough, or asks again. */
+static void observer_admit(struct stasis_serve *serve, const struct stasis_wire_message *request,
+			   int socket_fd)
+{
+	struct stasis_error ignored = STASIS_ERROR_INIT;
+
+	stasis_descriptors_close(&serve->observer_fd);
+	serve->observer_fd = socket_fd;
+	session_greet(serve, request);
+	if (stasis_wire_send(socket_fd, &serve->answer, NULL, 0, &ignored) != 0)
+		stasis_descriptors_close(&serve->observer_fd);
+}
+
+/* What it asks is answered at once or not at all: it must not hold up whoever is being served. */
+void stasis_serve_observer(struct stasis_serve *serve)
+{
+	struct stasis_error error = STASIS_ERROR_INIT;
+	bool is_closed = false;
+	bool is_over;
+
+	is_over = !stasis_descriptors_is_ours(serve->observer_fd) ||
+		  stasis_wire_receive(serve->observer_fd, &serve->request, &serve->incoming,
+				      &is_closed, stasis_deadline_after_ns(RECEIVE_NS),
+				      &error) != 0 ||
+		  is_closed || serve->request.kind != STASIS_WIRE_REQUEST ||
+		  serve->request.phase != STASIS_WIRE_INSPECT;
+	stasis_wire_descriptors_close(&serve->incoming);
+	if (!is_over) {
+		stasis_wire_answer_begin(&serve->request, &serve->answer);
+		is_over =
+			inspect_serve(serve, &error) != 0 ||
+			stasis_wire_send(serve->observer_fd, &serve->answer, NULL, 0, &error) != 0;
+	}
+	if (is_over)
+		stasis_descriptors_close(&serve->observer_fd);
+}
+
 void stasis_serve_session(struct stasis_serve *serve, const struct stasis_wire_message *request,
 			  int socket_fd)
 {
 	struct stasis_error error = STASIS_ERROR_INIT;
 
 	(void)stasis_descriptors_add(socket_fd);
+	if (request->session_request.is_observer) {
+		observer_admit(serve, request, socket_fd);
+		return;
+	}
 	if (session_judge(serve, request, &error) != 0 ||
 	    session_begin(serve, request, &error) != 0) {
 		session_refuse(serve, request, &error, &socket_fd);

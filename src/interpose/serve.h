@@ -24,6 +24,7 @@
 struct stasis_serve {
 	enum stasis_standing standing;
 	int session_fd;           /* -1: none */
+	int observer_fd;          /* -1: none */
 	uint32_t coordinator_pid; /* of the session */
 	struct stasis_id capture; /* from ARM to OPEN; else zero */
 	bool has_peers_page;      /* a page of PEERS came, and another is to follow */
@@ -42,6 +43,9 @@ void stasis_serve_session(struct stasis_serve *serve, const struct stasis_wire_m
 
 /* The session can be read: one request is done and answered, or its end is dealt with. */
 void stasis_serve_request(struct stasis_serve *serve);
+
+/* The observer's socket can be read: it is answered, or its end is dealt with. */
+void stasis_serve_observer(struct stasis_serve *serve);
 
 /* The session is over, whoever ended it: before ARM the gate opens. */
 void stasis_serve_end(struct stasis_serve *serve);

@@ -41,12 +41,13 @@ static void session_request(struct stasis_wire_codec *codec, struct stasis_wire_
 	struct stasis_wire_session_request *request = &message->session_request;
 
 	stasis_wire_u32(codec, &request->coordinator_pid);
-	stasis_wire_zero(codec, 4);
+	stasis_wire_u32(codec, &request->is_observer);
 	stasis_wire_u64(codec, &request->coordinator_start_ticks);
 	stasis_wire_id(codec, &request->capture);
 	stasis_wire_check(codec,
 			  request->coordinator_pid > 0 && request->coordinator_pid <= INT32_MAX,
 			  "the coordinator has no pid");
+	stasis_wire_check(codec, request->is_observer <= 1, "unknown kind of session");
 	stasis_wire_check(codec, message->descriptor_count == 1,
 			  "a session is opened with exactly one descriptor");
 }

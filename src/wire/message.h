@@ -62,6 +62,8 @@ struct stasis_wire_session_request {
 	uint32_t coordinator_pid;
 	uint64_t coordinator_start_ticks;
 	struct stasis_id capture; /* all zero but where a suspended participant is to accept it */
+	uint32_t
+		is_observer; /* 1: asks for nothing but INSPECT, beside whatever session there is */
 };
 
 struct stasis_wire_session_reply {
