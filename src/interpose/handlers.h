@@ -45,6 +45,14 @@ CUresult stasis_handle_cuMemMapArrayAsync_ptsz(CUresult (*target)(struct stasis_
 					       struct stasis_array_map *list, unsigned int count,
 					       CUstream stream);
 
+/* wrap_pointer.c */
+CUresult stasis_handle_cuPointerGetAttribute(__typeof__(cuPointerGetAttribute) *target,
+					     void *ret_data, CUpointer_attribute attribute,
+					     CUdeviceptr address);
+CUresult stasis_handle_cuPointerGetAttributes(__typeof__(cuPointerGetAttributes) *target,
+					      unsigned int count, CUpointer_attribute *attributes,
+					      void **ret_data, CUdeviceptr address);
+
 /* wrap_ipc.c */
 CUresult stasis_handle_cuIpcGetMemHandle(__typeof__(cuIpcGetMemHandle) *target,
 					 CUipcMemHandle *ret_handle, CUdeviceptr address);

@@ -284,8 +284,8 @@
 	X(cuParamSetf, GATED, W2F1) \
 	X(cuParamSeti, GATED, W3) \
 	X(cuParamSetv, GATED, W4) \
-	X(cuPointerGetAttribute, GATED, W3) \
-	X(cuPointerGetAttributes, GATED, W4) \
+	X(cuPointerGetAttribute, HANDLED, W3) \
+	X(cuPointerGetAttributes, HANDLED, W4) \
 	X(cuProfilerInitialize, GATED, W3) \
 	X(cuProfilerStart, GATED, W0) \
 	X(cuProfilerStop, GATED, W0) \
