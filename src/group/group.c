@@ -22,15 +22,13 @@ static int session_open_once(struct stasis_group *group, const struct stasis_id 
 }
 
 /* A participant whose coordinator went away before it was armed is in no capture any more. */
-static int session_open(struct stasis_group *group, const struct stasis_id *capture,
+static int session_open(struct stasis_group *group, const struct stasis_group_plan *plan,
 			struct stasis_group_process *process, struct stasis_error *err)
 {
 	struct stasis_error refusal = STASIS_ERROR_INIT;
 
-	if (!capture)
-		return session_open_once(group, NULL, process, err);
-	if (session_open_once(group, capture, process, &refusal) == 0 ||
-	    session_open_once(group, NULL, process, NULL) == 0)
+	if (session_open_once(group, plan->capture, process, &refusal) == 0 ||
+	    (plan->is_capture_optional && session_open_once(group, NULL, process, NULL) == 0))
 		return 0;
 	stasis_error_take(err, &refusal);
 	return -1;
@@ -45,7 +43,7 @@ static int process_open(struct stasis_group *group, const struct stasis_group_pl
 		return -1;
 	process->start_ticks = process->target.process.start_ticks;
 	stasis_process_name(pid, process->name);
-	return session_open(group, plan->capture, process, err);
+	return session_open(group, plan, process, err);
 }
 
 static int pids_check(const struct stasis_group_plan *plan, struct stasis_error *err)

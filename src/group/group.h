@@ -47,11 +47,8 @@ struct stasis_group_plan {
 	const struct stasis_driver *driver;
 	const struct stasis_group_watch *watch;
 	struct stasis_id operation;
-	/*
-	 * The capture that the processes are in, each of them perhaps; NULL: they run. One that is in none, because it
-	 * had let itself go, is then opened as one that runs.
-	 */
-	const struct stasis_id *capture;
+	const struct stasis_id *capture; /* that the processes are in; NULL: they run */
+	bool is_capture_optional; /* one that is in none, because it had let itself go, is opened all the same */
 	const int32_t *pids;
 	size_t count;
 };

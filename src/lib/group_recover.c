@@ -37,6 +37,7 @@ static int group_recover(struct stasis_lib_group_work *work, struct stasis_journ
 		.driver = &work->hands.driver,
 		.watch = &work->watch,
 		.capture = &journal->capture,
+		.is_capture_optional = true,
 		.pids = pids->items,
 		.count = pids->count,
 	};

@@ -121,6 +121,23 @@ static int pids_settle(struct resume *resume, struct stasis_error *err)
 				 resume->image_path);
 }
 
+/* One that was left half-way is not simply to be resumed. */
+static int standings_check(const struct stasis_group *group, struct stasis_error *err)
+{
+	for (size_t i = 0; i < group->count; i++) {
+		const struct stasis_group_process *process = &group->processes[i];
+		uint8_t phase = process->participant.greeting.reached_phase;
+
+		if (process->is_participant && phase != STASIS_WIRE_PREPARE_UNICAST)
+			return stasis_fail(err, STASIS_SUSPENDED,
+					   "process %d (%s) was left in the middle of a suspend or "
+					   "resume, after %s; 'stasis recover' settles that first",
+					   (int)process->target.process.pid, process->name,
+					   phase ? stasis_wire_phase_name(phase) : "nothing");
+	}
+	return 0;
+}
+
 static int group_rebuild(struct stasis_lib_group_work *work, const struct resume *resume,
 			 struct stasis_error *err)
 {
@@ -142,7 +159,7 @@ static int group_rebuild(struct stasis_lib_group_work *work, const struct resume
 
 	if (stasis_id_random(&plan.operation, err) != 0)
 		return -1;
-	if (stasis_group_open(&group, &plan, err) != 0) {
+	if (stasis_group_open(&group, &plan, err) != 0 || standings_check(&group, err) != 0) {
 		stasis_error_worsen(err, STASIS_SUSPENDED);
 		return -1;
 	}
