@@ -27,28 +27,16 @@ struct team {
 	CUdeviceptr address;
 };
 
-/* A plain test of the environment, before CUDA: nothing of multicast is asked of hardware unless told to. */
 static void allow(int device_count)
 {
-	/* NOLINTBEGIN(concurrency-mt-unsafe): there is no second thread yet */
-	const char *driver = getenv("STASIS_TEST_DRIVER");
-	const char *wanted = getenv("STASIS_TEST_MULTICAST");
-	/* NOLINTEND(concurrency-mt-unsafe) */
-
-	if ((driver == NULL || strcmp(driver, "sim") != 0) &&
-	    (wanted == NULL || strcmp(wanted, "1") != 0))
-		t_skip("multicast is left alone on hardware unless STASIS_TEST_MULTICAST=1");
+	t_allow_multicast();
 	t_ask_devices(device_count);
 }
 
 static void need_multicast(int device_count)
 {
-	int has_multicast = 0;
-
 	t_need_devices(device_count);
-	T_OK(cuDeviceGetAttribute(&has_multicast, CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, 0));
-	if (!has_multicast)
-		t_skip("the devices have no multicast");
+	t_need_multicast(0);
 }
 
 static CUmulticastObjectProp properties(void)

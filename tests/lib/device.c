@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/cleanup.h"
 #include "check.h"
@@ -51,6 +52,27 @@ void t_need_devices(int count)
 	if (present < count)
 		t_skip("needs gpus: %d CUDA devices, there %s %d", count,
 		       present == 1 ? "is" : "are", present);
+}
+
+void t_allow_multicast(void)
+{
+	/* NOLINTBEGIN(concurrency-mt-unsafe): there is no second thread yet */
+	const char *driver = getenv("STASIS_TEST_DRIVER");
+	const char *wanted = getenv("STASIS_TEST_MULTICAST");
+	/* NOLINTEND(concurrency-mt-unsafe) */
+
+	if ((driver == NULL || strcmp(driver, "sim") != 0) &&
+	    (wanted == NULL || strcmp(wanted, "1") != 0))
+		t_skip("multicast is left alone on hardware unless STASIS_TEST_MULTICAST=1");
+}
+
+void t_need_multicast(CUdevice device)
+{
+	int has_multicast = 0;
+
+	T_OK(cuDeviceGetAttribute(&has_multicast, CU_DEVICE_ATTRIBUTE_MULTICAST_SUPPORTED, device));
+	if (!has_multicast)
+		t_skip("the devices have no multicast");
 }
 
 void *t_entry_or_null(const char *name, int version)

@@ -31,6 +31,15 @@ void t_ask_devices(int count);
 /* Skips unless this many devices are there (after t_init_only or t_cuda). */
 void t_need_devices(int count);
 
+/*
+ * Skips on hardware unless STASIS_TEST_MULTICAST=1: a program that dies with a team can take the links between all GPUs
+ * of a machine with it. By the environment alone: no CUDA call is needed.
+ */
+void t_allow_multicast(void);
+
+/* Skips unless the device has multicast (after t_init_only or t_cuda). */
+void t_need_multicast(CUdevice device);
+
 /* The entry of this name at this CUDA version; skips where the driver has none. */
 void *t_entry(const char *name, int version);
 

@@ -12,9 +12,10 @@ nothing_left() {
 	done <status
 }
 
-notices() { # TEXT ASSIGNMENT
+notices() { # TEXT ASSIGNMENT [OPTIONS]
 	rm -f status
-	run_limited env "$2" "$ring" --processes 3 --bytes 2M --rounds 1000000 --status status
+	# shellcheck disable=SC2086 # options are words
+	run_limited env "$2" "$ring" --processes 3 ${3:-} --bytes 2M --rounds 1000000 --status status
 	expect_status 1
 	grep -qE -- "$1" out || fail "expected a line that says '$1'"
 	grep -qE '^share_ring=failed process=[0-9]+ status=1$' out || fail "expected the process that failed"
@@ -27,6 +28,10 @@ notices 'block (big|small|private|native) of [012] at 0x[0-9a-f]+: offset [0-9]+
 notices 'graph\): block small of .*expected a count of [0-9]+ at generation [0-9]+, found 0' STASIS_SIM_BREAK=graph_replays
 notices 'churner\): memory at .*found [0-9]+ others' STASIS_SIM_BREAK=kernel_parameters_are_copied
 notices 'cuMemMap.*expected CUDA_SUCCESS .*, got CUDA_ERROR_OUT_OF_MEMORY' 'STASIS_SIM_FAULT=cuMemMap:8=OUT_OF_MEMORY'
+notices 'what the team was sent in block big at .*expected 0x[0-9a-f]+, found 0x' STASIS_SIM_BREAK=multicast_fill_reaches_all \
+	'--multicast --devices 3'
+notices "the team's sum at 0x[0-9a-f]+: .*expected 0x[0-9a-f]+, found 0x" STASIS_SIM_BREAK=multicast_reduce \
+	'--multicast --devices 3'
 
 # a process that is killed while the others run on
 "$ring" --processes 3 --bytes 2M --status status --ready ready >out 2>err &

@@ -3,9 +3,9 @@
  * pauses: a plain program of the CUDA driver API.
  *
  *     share_ring --processes N [--devices D] [--bytes 8M] [--seconds S] [--rounds R]
- *                [--status FILE] [--ready FILE]
+ *                [--multicast] [--status FILE] [--ready FILE]
  *
- * Process i uses device i % D. It ends by SIGTERM to the parent, after so many seconds from readiness, or after
+ * Process i uses device i % D. --multicast: all form a team besides, see share_ring_team.c. It ends by SIGTERM to the parent, after so many seconds from readiness, or after
  * so many rounds: "share_ring=passed processes=N rounds=R" and exit status 0. What is wrong is named in
  * one line; all end, exit status 1. --status: a line "PID ROUNDS" a process, made anew five times a second.
  * --ready: the pids, one a line, once each process has been through a round. This file is the parent, which
@@ -60,7 +60,7 @@ NORETURN static void usage(const char *why)
 	(void)fprintf(stderr,
 		      "share_ring: %s\n"
 		      "usage: share_ring --processes N [--devices D] [--bytes 8M] [--seconds S] "
-		      "[--rounds R] [--status FILE] [--ready FILE]\n",
+		      "[--rounds R] [--multicast] [--status FILE] [--ready FILE]\n",
 		      why);
 	exit(EXIT_USAGE); /* NOLINT(concurrency-mt-unsafe): there is no second thread */
 }
@@ -91,6 +91,7 @@ enum option_number {
 	BYTES,
 	SECONDS,
 	ROUNDS,
+	MULTICAST,
 	STATUS,
 	READY,
 	MEMBER,
@@ -105,6 +106,7 @@ static const struct option long_options[] = {
 	{"bytes", required_argument, NULL, BYTES},
 	{"seconds", required_argument, NULL, SECONDS},
 	{"rounds", required_argument, NULL, ROUNDS},
+	{"multicast", no_argument, NULL, MULTICAST},
 	{"status", required_argument, NULL, STATUS},
 	{"ready", required_argument, NULL, READY},
 	/* from the parent to its children */
@@ -127,6 +129,8 @@ static void option_take(int option, char *text)
 		ring.seconds = (int64_t)number_of(text, 1, 1000000, false);
 	else if (option == ROUNDS)
 		ring.ring.last_round = number_of(text, 1, UINT32_MAX, false);
+	else if (option == MULTICAST)
+		ring.ring.has_multicast = true;
 	else if (option == STATUS)
 		ring.status_path = text;
 	else if (option == READY)
@@ -207,9 +211,10 @@ NORETURN static void child_exec(const struct ring_options *member)
 		{"parent", (uint64_t)member->parent_fd},
 		{"rounds", member->last_round},
 	};
+	static char multicast[] = "--multicast";
 	size_t count = sizeof(options) / sizeof(options[0]);
 	char texts[sizeof(options) / sizeof(options[0])][48];
-	char *argv[sizeof(options) / sizeof(options[0]) + 2] = {ring.program};
+	char *argv[sizeof(options) / sizeof(options[0]) + 3] = {ring.program};
 
 	/* the rounds are the last, so that they can be left out */
 	if (member->last_round == ROUNDS_WITHOUT_END)
@@ -219,6 +224,8 @@ NORETURN static void child_exec(const struct ring_options *member)
 			       (unsigned long long)options[i].value);
 		argv[i + 1] = texts[i];
 	}
+	if (member->has_multicast)
+		argv[count + 1] = multicast;
 	T_SYS(execv(ring.program, argv));
 	_exit(1);
 }
@@ -410,6 +417,8 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	program_find();
+	if (ring.ring.has_multicast)
+		t_allow_multicast();
 	if (ring.ring.devices > 1)
 		t_ask_devices((int)ring.ring.devices);
 	signal_fd = signals_open();

@@ -5,14 +5,14 @@
  * What the parts of share_ring have in common. A member is one process of the ring. It owns two shared
  * blocks, which its right neighbour has mapped, and two private ones:
  *
- *     big     [ pattern ...            | mark 64 KiB ]   --bytes
+ *     big     [ pattern ...            | team 64 KiB | mark 64 KiB ]   --bytes
  *     small   [ beat 16 KiB | pattern ...            ]   2 MiB, mapped twice, the second time read-only
  *     private [ pattern ...                          ]   2 MiB of exportable memory, never exported
  *     native  [ pattern ...                          ]   1 MiB of cuMemAlloc
  *
  * A word of a pattern is ring_word(salt, index) + generation * ring_step(salt): each generation is one
  * kernel that adds the step to every word. Of the beat, the first generation % BEAT_WORDS words are BEAT.
- * The mark is written by the neighbour. Block by block the salt differs, and member by member.
+ * The mark is written by the neighbour, what the team has by --multicast. Block by block the salt differs, and member by member.
  */
 
 #include <pthread.h>
@@ -26,6 +26,11 @@
 #define RING_BLOCK_BYTES ((size_t)2 << 20) /* the driver's granularity of device memory */
 #define MARK_BYTES ((size_t)64 << 10)
 #define MARK_WORDS (MARK_BYTES / 4)
+#define TEAM_BYTES                                                                                 \
+	((size_t)64 << 10) /* of which one half is written by one for all, and one summed up */
+#define TEAM_HALF_BYTES (TEAM_BYTES / 2)
+#define TEAM_HALF_WORDS (TEAM_HALF_BYTES / 4)
+#define TAIL_BYTES (TEAM_BYTES + MARK_BYTES)
 #define BEAT_BYTES ((size_t)16 << 10)
 #define BEAT_WORDS (BEAT_BYTES / 4)
 #define BEAT 0xbea7bea7U
@@ -34,6 +39,7 @@
 
 enum ring_kind { RING_BIG, RING_SMALL, RING_PRIVATE, RING_NATIVE, RING_KINDS };
 
+#define RING_SHARED_BLOCKS 2 /* big and small */
 #define RING_ATTRIBUTES 7
 
 /* What the driver says about an address; it must say the same ever after. */
@@ -65,6 +71,7 @@ struct ring_options {
 	unsigned devices;
 	uint64_t bytes;
 	uint64_t last_round;
+	bool has_multicast;
 	int left_fd;
 	int right_fd;
 	int parent_fd;
@@ -98,6 +105,49 @@ struct ring_load {
 	uint64_t churn_count; /* times that the churner went round */
 };
 
+enum ring_message_kind { RING_ANNOUNCEMENT = 1, RING_ANSWER, RING_WRITTEN, RING_TURN, RING_LAP };
+
+/*
+ * To the right: the turn to look at the blocks. To the left: what was seen is right, the mark is written. The other
+ * kinds are the team's, all to the right.
+ */
+struct ring_message {
+	uint32_t kind;
+	uint32_t from;
+	uint64_t round;
+	uint64_t last_round;
+	uint64_t generations[RING_SHARED_BLOCKS];
+};
+
+/*
+ * What a process has of the multicast team of all: the object mapped, and, in the first process of each device, the
+ * big block bound to it. The driver takes a device into a team once only.
+ */
+struct ring_team {
+	const struct ring_options *options;
+	const struct ring_cuda *cuda;
+	const struct ring_block *big;
+	CUstream stream;
+	CUmemGenericAllocationHandle object;
+	CUdeviceptr address;
+	CUdeviceptr sums; /* what the kernel that reduces gives */
+	CUfunction reduce;
+	unsigned devices; /* of the team */
+};
+
+/* share_ring_message.c: who waits for a neighbour waits in poll, without a limit. */
+void ring_message_wait(int fd);
+void ring_message_send(int fd, const struct ring_message *message);
+/* The next message must be this one. */
+void ring_message_expect(const struct ring_options *options, int fd, enum ring_message_kind kind,
+			 uint64_t round, struct ring_message *ret_message);
+
+/* share_ring_team.c: make and free return when every process of the ring has come as far. */
+void ring_team_make(struct ring_team *team, const struct ring_options *options,
+		    const struct ring_cuda *cuda, const struct ring_block *big, CUstream stream);
+void ring_team_round(struct ring_team *team, uint64_t round);
+void ring_team_free(struct ring_team *team);
+
 /* share_ring_member.c: a whole member; returns when the ring has ended well. */
 void ring_member_run(const struct ring_options *options);
 
@@ -129,6 +179,9 @@ void ring_block_write(struct ring_block *block, CUstream stream);
 /* Every byte of the pattern (and of the beat), seen through this address. */
 void ring_block_verify(const struct ring_block *block, CUdeviceptr address, uint64_t generation,
 		       CUstream stream, const char *reader, unsigned reader_index);
+/* So many words from this offset of the big block on must all be this one. */
+void ring_words_verify(const struct ring_block *big, const char *what, uint64_t offset,
+		       uint32_t word, size_t count, CUstream stream);
 void ring_mark_verify(const struct ring_block *big, uint32_t mark, CUstream stream);
 uint32_t ring_mark(unsigned writer, uint64_t round);
 void ring_answers_record(struct ring_block *block, CUdevice device);

@@ -30,7 +30,7 @@ static void beat_launch(struct ring_load *load, uint64_t generation, CUstream st
 static void block_launch(struct ring_load *load, const struct ring_block *block, CUstream stream)
 {
 	size_t head = block->kind == RING_SMALL ? BEAT_BYTES : 0;
-	size_t tail = block->kind == RING_BIG ? MARK_BYTES : 0;
+	size_t tail = block->kind == RING_BIG ? TAIL_BYTES : 0;
 
 	ring_add(load->cuda, stream, block->address + head, ring_step(block->owner, block->kind),
 		 (block->bytes - head - tail) / 4);

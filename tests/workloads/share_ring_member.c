@@ -2,8 +2,7 @@
  * One process of the ring. It sends its shared blocks to its right neighbour and gets those of its left
  * one. Then, round by round: hold the own shared blocks still and announce their generation to the right;
  * take the announcement from the left, verify, replay the graph, write the mark, answer; take the answer
- * from the right and check the mark. Nobody is more than one round ahead of a neighbour. Who waits for a
- * neighbour waits in poll, without a limit, since the other may be stopped for long.
+ * from the right and check the mark. Nobody is more than one round ahead of a neighbour.
  */
 #include <poll.h>
 #include <stdio.h>
@@ -17,26 +16,14 @@
 #include "device.h"
 #include "share_ring.h"
 
-#define SHARED_BLOCKS 2 /* big and small */
-
-enum message_kind { ANNOUNCEMENT = 1, ANSWER };
-
-/* To the right: the turn to look at the blocks. To the left: what was seen is right, the mark is written. */
-struct message {
-	uint32_t kind;
-	uint32_t from;
-	uint64_t round;
-	uint64_t last_round;
-	uint64_t generations[SHARED_BLOCKS];
-};
-
 struct member {
 	const struct ring_options *options;
 	struct ring_cuda cuda;
 	CUstream stream;
 	struct ring_block own[RING_KINDS];
-	struct ring_block left[SHARED_BLOCKS];
+	struct ring_block left[RING_SHARED_BLOCKS];
 	struct ring_load load;
+	struct ring_team team;
 	CUgraphExec graph;
 	CUdeviceptr counter; /* of the graph's kernel; grows from round to round */
 	uint64_t counted;    /* what must stand there */
@@ -46,36 +33,6 @@ struct member {
 static unsigned left_index(const struct ring_options *options)
 {
 	return (options->index + options->processes - 1) % options->processes;
-}
-
-/* A neighbour that is gone has said why, and the parent ends us: nothing that we could say is the cause. */
-NORETURN static void neighbour_is_gone(void)
-{
-	for (;;)
-		(void)pause();
-}
-
-static void wait_for_message(int fd)
-{
-	struct pollfd wait = {.fd = fd, .events = POLLIN};
-	char first;
-	int ready;
-
-	do
-		ready = poll(&wait, 1, -1);
-	while (ready < 0 && errno == EINTR);
-	T_SYS(ready);
-	if (recv(fd, &first, 1, MSG_PEEK) <= 0)
-		neighbour_is_gone();
-}
-
-static void message_send(int fd, const struct message *message)
-{
-	ssize_t sent = send(fd, message, sizeof(*message), MSG_NOSIGNAL);
-
-	if (sent < 0 && (errno == EPIPE || errno == ECONNRESET))
-		neighbour_is_gone();
-	T_EQ(sent, sizeof(*message));
 }
 
 static size_t block_bytes(const struct ring_options *options, enum ring_kind kind)
@@ -106,13 +63,13 @@ static void blocks_exchange(struct member *member)
 {
 	const struct ring_options *options = member->options;
 
-	for (enum ring_kind kind = RING_BIG; kind < SHARED_BLOCKS; kind++) {
+	for (enum ring_kind kind = RING_BIG; kind < RING_SHARED_BLOCKS; kind++) {
 		int fd = t_export(member->own[kind].handle);
 
 		t_send_fd(options->right_fd, fd);
 		T_SYS(close(fd));
 	}
-	for (enum ring_kind kind = RING_BIG; kind < SHARED_BLOCKS; kind++) {
+	for (enum ring_kind kind = RING_BIG; kind < RING_SHARED_BLOCKS; kind++) {
 		int fd;
 
 		member->left[kind] = (struct ring_block){
@@ -120,7 +77,7 @@ static void blocks_exchange(struct member *member)
 			.owner = left_index(options),
 			.bytes = block_bytes(options, kind),
 		};
-		wait_for_message(options->left_fd);
+		ring_message_wait(options->left_fd);
 		fd = t_receive_fd(options->left_fd);
 		ring_block_import(&member->cuda, &member->left[kind], fd);
 		T_SYS(close(fd));
@@ -185,54 +142,42 @@ static void parent_hear(struct member *member, uint64_t round)
 
 static void announce(struct member *member, uint64_t round)
 {
-	struct message message = {
-		.kind = ANNOUNCEMENT,
+	struct ring_message message = {
+		.kind = RING_ANNOUNCEMENT,
 		.from = member->options->index,
 		.round = round,
 		.last_round = member->last_round,
 	};
 
-	for (size_t i = 0; i < SHARED_BLOCKS; i++)
+	for (size_t i = 0; i < RING_SHARED_BLOCKS; i++)
 		message.generations[i] = member->own[i].generation;
-	message_send(member->options->right_fd, &message);
-}
-
-static void message_expect(const struct member *member, int fd, enum message_kind kind,
-			   uint64_t round, struct message *ret_message)
-{
-	wait_for_message(fd);
-	t_receive(fd, ret_message, sizeof(*ret_message));
-	if (ret_message->kind != kind || ret_message->round != round)
-		t_fail("share_ring: process %d (%u): expected message %d of round %llu, found "
-		       "message %u of round %llu from %u",
-		       (int)getpid(), member->options->index, (int)kind, (unsigned long long)round,
-		       ret_message->kind, (unsigned long long)ret_message->round,
-		       ret_message->from);
+	ring_message_send(member->options->right_fd, &message);
 }
 
 /* The neighbour's turn as the owner, ours as the one who looks and writes. */
 static void left_serve(struct member *member, uint64_t round)
 {
 	const struct ring_block *big = &member->left[RING_BIG];
-	struct message message;
+	struct ring_message message;
 
-	message_expect(member, member->options->left_fd, ANNOUNCEMENT, round, &message);
+	ring_message_expect(member->options, member->options->left_fd, RING_ANNOUNCEMENT, round,
+			    &message);
 	/* who learns of the end first is so far away that everybody hears of it in time */
 	if (message.last_round < member->last_round)
 		member->last_round = message.last_round;
-	for (size_t i = 0; i < SHARED_BLOCKS; i++)
+	for (size_t i = 0; i < RING_SHARED_BLOCKS; i++)
 		ring_block_verify(&member->left[i], member->left[i].address, message.generations[i],
 				  member->stream, "neighbour", member->options->index);
 	graph_replay(member, message.generations[RING_SMALL]);
 	ring_fill(&member->cuda, member->stream, big->address + big->bytes - MARK_BYTES,
 		  ring_mark(member->options->index, round), MARK_WORDS);
 	T_OK(cuStreamSynchronize(member->stream));
-	message = (struct message){
-		.kind = ANSWER,
+	message = (struct ring_message){
+		.kind = RING_ANSWER,
 		.from = member->options->index,
 		.round = round,
 	};
-	message_send(member->options->left_fd, &message);
+	ring_message_send(member->options->left_fd, &message);
 }
 
 /* Our own view, through the second mapping, and what the driver says about all blocks. */
@@ -240,15 +185,16 @@ static void own_check(struct member *member, uint64_t round)
 {
 	unsigned right = (member->options->index + 1) % member->options->processes;
 	struct ring_block *small = &member->own[RING_SMALL];
-	struct message message;
+	struct ring_message message;
 
 	ring_block_verify(small, small->alias, small->generation, member->stream, "second mapping",
 			  member->options->index);
 	for (size_t i = 0; i < RING_KINDS; i++)
 		ring_answers_check(&member->own[i], member->cuda.device, member->options->index);
-	for (size_t i = 0; i < SHARED_BLOCKS; i++)
+	for (size_t i = 0; i < RING_SHARED_BLOCKS; i++)
 		ring_answers_check(&member->left[i], member->cuda.device, member->options->index);
-	message_expect(member, member->options->right_fd, ANSWER, round, &message);
+	ring_message_expect(member->options, member->options->right_fd, RING_ANSWER, round,
+			    &message);
 	ring_mark_verify(&member->own[RING_BIG], ring_mark(right, round), member->stream);
 }
 
@@ -261,6 +207,8 @@ static void rounds_run(struct member *member)
 		left_serve(member, round);
 		own_check(member, round);
 		ring_load_release(&member->load);
+		if (member->options->has_multicast)
+			ring_team_round(&member->team, round);
 		t_send(member->options->parent_fd, &round, sizeof(round));
 	}
 }
@@ -270,7 +218,7 @@ static void member_free(struct member *member)
 	T_OK(cuGraphExecDestroy(member->graph));
 	T_OK(cuStreamDestroy_v2(member->stream));
 	T_OK(cuMemFree_v2(member->counter));
-	for (size_t i = 0; i < SHARED_BLOCKS; i++)
+	for (size_t i = 0; i < RING_SHARED_BLOCKS; i++)
 		ring_block_free(&member->left[i]);
 	for (size_t i = 0; i < RING_KINDS; i++)
 		ring_block_free(&member->own[i]);
@@ -288,11 +236,16 @@ void ring_member_run(const struct ring_options *options)
 	own_make(&member);
 	blocks_exchange(&member);
 	graph_make(&member);
+	if (options->has_multicast)
+		ring_team_make(&member.team, options, &member.cuda, &member.own[RING_BIG],
+			       member.stream);
 	member.load.cuda = &member.cuda;
 	member.load.index = options->index;
 	member.load.own = member.own;
 	ring_load_start(&member.load);
 	rounds_run(&member);
 	ring_load_end(&member.load);
+	if (options->has_multicast)
+		ring_team_free(&member.team);
 	member_free(&member);
 }

@@ -141,7 +141,7 @@ void ring_block_free(struct ring_block *block)
 	T_OK(cuMemRelease(block->handle));
 }
 
-/* What stands in a block; the mark stands behind it. */
+/* What stands in a block; the team's part and the mark stand behind it. */
 static uint32_t expected_word(const struct ring_block *block, uint64_t generation, uint64_t index)
 {
 	if (block->kind == RING_SMALL && index < BEAT_WORDS)
@@ -152,7 +152,7 @@ static uint32_t expected_word(const struct ring_block *block, uint64_t generatio
 
 static uint64_t pattern_words(const struct ring_block *block)
 {
-	return (block->bytes - (block->kind == RING_BIG ? MARK_BYTES : 0)) / 4;
+	return (block->bytes - (block->kind == RING_BIG ? TAIL_BYTES : 0)) / 4;
 }
 
 static uint32_t *piece_new(void)
@@ -230,19 +230,24 @@ uint32_t ring_mark(unsigned writer, uint64_t round)
 	return round == 0 ? 0 : ring_word(writer * 40503U + 77U, round);
 }
 
-void ring_mark_verify(const struct ring_block *big, uint32_t mark, CUstream stream)
+void ring_words_verify(const struct ring_block *big, const char *what, uint64_t offset,
+		       uint32_t word, size_t count, CUstream stream)
 {
 	CLEANUP(free) uint32_t *piece = piece_new();
-	uint64_t offset = big->bytes - MARK_BYTES;
 
-	T_OK(cuMemcpyDtoHAsync_v2(piece, big->address + offset, MARK_BYTES, stream));
+	T_OK(cuMemcpyDtoHAsync_v2(piece, big->address + offset, count * 4, stream));
 	T_OK(cuStreamSynchronize(stream));
-	for (size_t i = 0; i < MARK_WORDS; i++)
-		if (piece[i] != mark)
-			t_fail("share_ring: process %d (%u, owner): mark in block big at 0x%llx: "
+	for (size_t i = 0; i < count; i++)
+		if (piece[i] != word)
+			t_fail("share_ring: process %d (%u, owner): %s in block big at 0x%llx: "
 			       "offset %llu: expected 0x%08x, found 0x%08x",
-			       (int)getpid(), big->owner, (unsigned long long)big->address,
-			       (unsigned long long)offset + i * 4, mark, piece[i]);
+			       (int)getpid(), big->owner, what, (unsigned long long)big->address,
+			       (unsigned long long)offset + i * 4, word, piece[i]);
+}
+
+void ring_mark_verify(const struct ring_block *big, uint32_t mark, CUstream stream)
+{
+	ring_words_verify(big, "mark", big->bytes - MARK_BYTES, mark, MARK_WORDS, stream);
 }
 
 static void answers_ask(const struct ring_block *block, CUdevice device,
