@@ -48,6 +48,7 @@ struct stasis_handle {
 	uint64_t value;
 	uint64_t count;         /* as the application holds it; 0: only mappings name it */
 	uint32_t mapping_count; /* that answer it to a retain by address */
+	bool is_import; /* of what was made here: to the driver it would be an import all the same */
 };
 
 struct stasis_access {

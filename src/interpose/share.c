@@ -105,10 +105,12 @@ static bool alias_make(const struct stasis_id *id, uint64_t *ret_handle, CUresul
 	stasis_registry_lock();
 	object = stasis_object_find(id);
 	*ret_result = CUDA_SUCCESS;
-	if (object && handle)
+	if (object && handle) {
+		handle->is_import = true;
 		*ret_handle = stasis_handle_add(object, ptr_steal(&handle));
-	else if (object)
+	} else if (object) {
 		*ret_result = CUDA_ERROR_OUT_OF_MEMORY;
+	}
 	stasis_registry_unlock();
 	free(handle);
 	return object != NULL;

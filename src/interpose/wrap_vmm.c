@@ -123,7 +123,9 @@ CUresult stasis_handle_cuMemGetAllocationPropertiesFromHandle(
 	result = target(ret_prop, use.driver_handle);
 	/* As it was asked for: what is made exportable for our sake does not show. */
 	if (result == CUDA_SUCCESS && use.object && use.object->kind == STASIS_OBJECT_ALLOCATION)
-		ret_prop->requestedHandleTypes = use.object->prop.requestedHandleTypes;
+		ret_prop->requestedHandleTypes = use.handle->is_import
+							 ? CU_MEM_HANDLE_TYPE_NONE
+							 : use.object->prop.requestedHandleTypes;
 	stasis_use_end(&use);
 	return result;
 }
