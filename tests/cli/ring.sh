@@ -63,7 +63,7 @@ ring_end() {
 # Of all GPUs together, by the simulated machine's own account.
 device_bytes_used() {
 	sim_state --machine | tr '= ' '\n\n' | awk '/^total$/ { getline; used += $0 } /^free$/ { getline; used -= $0 }
-		END { print used + 0 }'
+		END { printf "%.0f\n", used }'
 }
 
 expect_no_trace() {

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Description: programs that share GPU memory and never pause are suspended and resumed again and again, and find every
-# byte, handle and address as they left it.
+# byte, handle and address as they left it; between the two the GPU's memory is free, and others overwrite all of it.
 #
 # usage: suspend_cycles.sh PROCESSES BYTES CYCLES
 set -u
@@ -39,6 +39,12 @@ goes_on()
 	return 1
 }
 
+free_bytes()
+{
+	"$STASIS_BUILD_DIR/tests/workloads/take_all" "$@" </dev/null >taken || fail "expected the memory to be taken"
+	awk '{ sum += $4 } END { printf "%.0f\n", sum }' taken
+}
+
 "$stasis" run -- "$ring" --processes "$processes" --bytes "$bytes" --status status --ready ready >ring.out 2>&1 &
 program=$!
 for _ in $(seq 1200); do
@@ -50,12 +56,18 @@ mapfile -t pids <ready
 : >out
 : >err
 for cycle in $(seq "$cycles"); do
+	free_before=$(free_bytes --look) || exit 1
 	"$stasis" suspend --json "${pids[@]}" >out 2>err || fail "suspend in cycle $cycle: status $?"
 	cat out >>suspends
 	# nothing can be waited for where nothing is to happen
 	held=$(rounds)
 	sleep 0.3
 	[ "$(rounds)" = "$held" ] || fail "the programs go on while they are suspended"
+	free_between=$(free_bytes) || exit 1
+	shared=$(sed -n 's/.*"shared_bytes": \([0-9]*\).*/\1/p' suspends | tail -n 1)
+	[ $((free_between - free_before)) -ge "$shared" ] ||
+		fail "expected $shared bytes to be free again, found $((free_between - free_before))"
+	printf 'cycle=%s freed_bytes=%s shared_bytes=%s\n' "$cycle" $((free_between - free_before)) "$shared"
 	"$stasis" resume --json "${pids[@]}" >out 2>err || fail "resume in cycle $cycle: status $?"
 	cat out >>resumes
 	goes_on "$held" || fail "the programs do not go on after cycle $cycle"

@@ -1,10 +1,13 @@
 /*
  * Takes all memory that is free on every device, in pieces, and fills it with garbage: what somebody else left there is
- * gone. Prints "device N free F total T taken K" for each, holds everything until its input ends, and lets go.
+ * gone. Prints "device N free F total T taken K" for each, holds everything until its input ends, and lets go. With
+ * --look it takes nothing.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "check.h"
@@ -34,8 +37,9 @@ static size_t take(size_t free_bytes)
 	return taken;
 }
 
-int main(void)
+int main(int argument_count, char **arguments)
 {
+	bool is_looking = argument_count > 1 && strcmp(arguments[1], "--look") == 0;
 	int count = 0;
 	char byte;
 
@@ -50,7 +54,7 @@ int main(void)
 		T_OK(cuDevicePrimaryCtxRetain(&context, i));
 		T_OK(cuCtxSetCurrent(context));
 		T_OK(cuMemGetInfo_v2(&free_bytes, &total_bytes));
-		taken = take(free_bytes);
+		taken = is_looking ? 0 : take(free_bytes);
 		T_OK(cuCtxSynchronize());
 		(void)printf("device %d free %zu total %zu taken %zu\n", i, free_bytes, total_bytes,
 			     taken);
