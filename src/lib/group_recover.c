@@ -15,10 +15,8 @@ static int survivors_list(const struct stasis_journal *journal, struct stasis_li
 			  struct stasis_error *err)
 {
 	for (size_t i = 0; i < journal->process_count; i++) {
-		uint64_t start_ticks = 0;
-
-		if (!stasis_process_start_ticks(journal->processes[i].pid, &start_ticks) ||
-		    start_ticks != journal->processes[i].start_ticks)
+		if (!stasis_lib_process_lives((int32_t)journal->processes[i].pid,
+					      journal->processes[i].start_ticks))
 			continue;
 		if (stasis_lib_pids_add(pids, (int32_t)journal->processes[i].pid, err) != 0)
 			return -1;

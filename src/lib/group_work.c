@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/process.h"
 #include "group/journal.h"
 
 /* ---- the watch of a group, over the channel ---- */
@@ -66,6 +67,13 @@ int stasis_lib_group_work_init(struct stasis_lib_group_work *work,
 void stasis_lib_group_work_fini(struct stasis_lib_group_work *work)
 {
 	stasis_lib_hands_fini(&work->hands);
+}
+
+bool stasis_lib_process_lives(int32_t pid, uint64_t start_ticks)
+{
+	CLEANUP(process) struct stasis_process process = STASIS_PROCESS_EMPTY;
+
+	return stasis_process_open(pid, &process, NULL) == 0 && process.start_ticks == start_ticks;
 }
 
 int stasis_lib_pids_add(struct stasis_lib_pids *pids, int32_t pid, struct stasis_error *err)

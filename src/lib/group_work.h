@@ -31,6 +31,9 @@ NODISCARD int stasis_lib_group_work_init(struct stasis_lib_group_work *work,
 					 struct stasis_error *err);
 void stasis_lib_group_work_fini(struct stasis_lib_group_work *work);
 
+/* The same process as then, and no zombie, which nobody can bring back. */
+NODISCARD bool stasis_lib_process_lives(int32_t pid, uint64_t start_ticks);
+
 /* Adds pids that are not there yet; the caller frees the array. */
 struct stasis_lib_pids {
 	int32_t *items;
