@@ -158,7 +158,10 @@ enum stasis_status stasis_library_collect(struct stasis_library *library,
 /* Reports what this machine can do; `directory` is where images would lie. Works without a driver. */
 enum stasis_status stasis_library_diagnose(struct stasis_library *library, const char *directory);
 
-/* Reports the driver's state of a process. */
+/*
+ * Reports the driver's state of a process ("state") and, where the interposer is in it, its "participant" and the
+ * "capture", "capture_phase" and "image" that it is in. A "warning" says why there is no state.
+ */
 enum stasis_status stasis_library_process_status(struct stasis_library *library, int32_t pid);
 
 /*

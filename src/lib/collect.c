@@ -1,7 +1,8 @@
 /*
  * gc: removes what unfinished captures left in a directory. A partial whose process still lives with its
- * GPU state suspended is the only copy of that state; whether it is, the driver knows. Where there is no
- * driver to ask, a process that still lives counts as suspended.
+ * GPU state suspended is the only copy of that state; whether it is, the driver knows, and the interposer of a
+ * process that gives up its shared memory before the driver is asked to do anything. Where there is no driver to ask,
+ * a process that still lives counts as suspended.
  */
 
 #include <inttypes.h>
@@ -11,6 +12,7 @@
 #include "checkpoint/checkpoint.h"
 #include "driver/driver.h"
 #include "image/image.h"
+#include "lib/control_file.h"
 #include "lib/library.h"
 
 struct judge {
@@ -30,6 +32,17 @@ static bool driver_start(struct judge *judge)
 	return judge->is_started;
 }
 
+/* One that cannot be looked at may be armed. */
+static bool is_armed(pid_t pid)
+{
+	CLEANUP(free) struct stasis_wire_control *control = calloc(1, sizeof(*control));
+	bool is_participant = false;
+
+	if (!control || stasis_lib_control_read(pid, &is_participant, control, NULL) != 0)
+		return true;
+	return is_participant && stasis_lib_control_is_armed(control);
+}
+
 static bool is_suspended(void *context, pid_t pid, uint64_t start_ticks)
 {
 	struct judge *judge = context;
@@ -40,7 +53,7 @@ static bool is_suspended(void *context, pid_t pid, uint64_t start_ticks)
 	    target.process.start_ticks != start_ticks ||
 	    stasis_target_state(&target, &state, NULL) != 0)
 		return true;
-	return state != CU_PROCESS_STATE_RUNNING;
+	return state != CU_PROCESS_STATE_RUNNING || is_armed(pid);
 }
 
 static void partials_report(const struct stasis_lib_sink *sink,

@@ -10,9 +10,9 @@
 
 #include "base/cleanup.h"
 #include "base/file.h"
+#include "lib/control_file.h"
 #include "lib/group_work.h"
 #include "lib/memory_dir.h"
-#include "wire/session.h"
 
 struct resume {
 	struct stasis_resume_options options;
@@ -24,16 +24,12 @@ struct resume {
 /* What the process itself says, else what lies in memory. */
 static int image_find(int32_t pid, char ret_path[STASIS_LIB_PATH_BYTES], struct stasis_error *err)
 {
-	CLEANUP(process) struct stasis_process process = STASIS_PROCESS_EMPTY;
 	CLEANUP(free) struct stasis_wire_control *control = calloc(1, sizeof(*control));
-	CLEANUP(fd) int door_fd = -1;
 	bool is_participant = false;
 
 	if (!control)
 		return stasis_fail(err, STASIS_REFUSED, "out of memory");
-	if (stasis_process_open(pid, &process, err) != 0 ||
-	    stasis_wire_control_take(pid, process.pidfd, &is_participant, control, &door_fd, err) !=
-		    0)
+	if (stasis_lib_control_read(pid, &is_participant, control, err) != 0)
 		return -1;
 	ret_path[0] = '\0';
 	if (is_participant)
@@ -96,10 +92,8 @@ static int pids_settle(struct resume *resume, struct stasis_error *err)
 					   resume->options.pids[i], resume->image_path);
 	}
 	for (size_t i = 0; i < manifest->process_count; i++) {
-		uint64_t start_ticks = 0;
-		bool is_there =
-			stasis_process_start_ticks(manifest->processes[i].pid, &start_ticks) &&
-			start_ticks == manifest->processes[i].start_ticks;
+		bool is_there = stasis_lib_process_lives(manifest->processes[i].pid,
+							 manifest->processes[i].start_ticks);
 
 		if (!is_there && resume->options.is_without_missing)
 			continue;
