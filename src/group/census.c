@@ -3,8 +3,6 @@
 #include "group/census.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,7 +95,8 @@ static int participant_ask(struct stasis_group *group, pid_t pid, struct stasis_
 	    (!is_one || stasis_participant_inspect(&participant, deadline_ns, &records, &count,
 						   &failure) == 0))
 		return records_check(group, pid, records, count, err);
-	if (kill(pid, 0) != 0 && errno == ESRCH)
+	/* As it dies it loses its descriptors at once; its number stays until its parent has asked for it. */
+	if (!is_participant(pid))
 		return 0;
 	stasis_error_take(err, &failure);
 	stasis_error_append(err,
