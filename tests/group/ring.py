@@ -15,7 +15,7 @@ STASIS = os.path.join(BUILD, "src/cli/stasis")
 SIM_STATE = os.path.join(BUILD, "sim/sim-state")
 SHARE_RING = os.path.join(BUILD, "tests/workloads/share_ring")
 
-LIMIT_SECONDS = 60 * min(10, int(os.environ.get("STASIS_TEST_TIMEOUT_SCALE", "1")))
+LIMIT_SECONDS = 60 * min(10, float(os.environ.get("STASIS_TEST_TIMEOUT_SCALE", "1")))
 BUSY_TRIES = 30
 ROUNDS_BETWEEN = 2        # of each process, between two cycles
 
