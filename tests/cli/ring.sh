@@ -44,11 +44,24 @@ expect_ring_goes_on() {
 	wait_for ring_has_gone_on
 }
 
-# Nothing can be waited for where nothing is to happen.
+status_is_renewed() {
+	[ status -nt mark ]
+}
+
+# What stands in the file was so after this call began: the second time that it is made anew.
+ring_look() {
+	for _ in first second; do
+		touch mark
+		wait_for status_is_renewed
+	done
+}
+
+# That nothing happens is seen twice: whoever writes the status is none of the programs, and goes on.
 expect_ring_stands() {
 	local before
+	ring_look
 	before=$(ring_rounds)
-	sleep 0.3
+	ring_look
 	[ "$(ring_rounds)" = "$before" ] || fail "expected the programs to wait"
 }
 

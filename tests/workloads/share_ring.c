@@ -5,11 +5,11 @@
  *     share_ring --processes N [--devices D] [--bytes 8M] [--seconds S] [--rounds R]
  *                [--multicast] [--status FILE] [--ready FILE]
  *
- * Process i uses device i % D. --multicast: all form a team besides, see share_ring_team.c. It ends by SIGTERM to the parent, after so many seconds from readiness, or after
- * so many rounds: "share_ring=passed processes=N rounds=R" and exit status 0. What is wrong is named in
- * one line; all end, exit status 1. --status: a line "PID ROUNDS" a process, made anew five times a second.
- * --ready: the pids, one a line, once each process has been through a round. This file is the parent, which
- * uses no CUDA; see share_ring.h for the memory and share_ring_member.c for a process of the ring.
+ * Process i uses device i % D. It ends by SIGTERM to the parent, after so many seconds from readiness, or after
+ * so many rounds: "share_ring=passed processes=N rounds=R" and exit status 0. What is wrong is named in one line; all
+ * end, exit status 1. --multicast: all form a team besides (share_ring_team.c). --status: a line "PID ROUNDS" a
+ * process, made anew five times a second. --ready: the pids, one a line, once each process has been through a round.
+ * This file is the parent, which uses no CUDA; see share_ring.h for the memory, share_ring_member.c for a process.
  */
 #include <fcntl.h>
 #include <getopt.h>
