@@ -12,9 +12,14 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/number.h"
+#include "wire/session.h"
 
 /* As the kernel shows the control file's descriptor (docs/protocol.md). */
 #define CONTROL_LINK "/memfd:stasis-control (deleted)"
+
+/* It may have all the observers that it takes, or be about to end. */
+#define TRIES 20
+#define PAUSE_US 50000
 
 static bool link_is_control(int dir_fd, const char *name)
 {
@@ -80,30 +85,72 @@ static int records_check(const struct stasis_group *group, pid_t pid,
 	return 0;
 }
 
+static int records_ask(struct stasis_group *group, pid_t pid, struct stasis_wire_record **records,
+		       uint32_t *count, struct stasis_error *err)
+{
+	CLEANUP(participant) struct stasis_participant participant = STASIS_PARTICIPANT_EMPTY;
+	uint64_t deadline_ns = stasis_deadline_after_ns(STASIS_GROUP_ANSWER_NS);
+	bool is_one = false;
+
+	*count = 0;
+	if (stasis_participant_observe(pid, &group->operation, deadline_ns, &is_one, &participant,
+				       err) != 0)
+		return -1;
+	return is_one ? stasis_participant_inspect(&participant, deadline_ns, records, count, err)
+		      : 0;
+}
+
+/* It runs under another release's interposer, which need not understand what it is asked. */
+static bool is_of_other_release(const struct stasis_group *group, pid_t pid)
+{
+	CLEANUP(process) struct stasis_process process = STASIS_PROCESS_EMPTY;
+	CLEANUP(free) struct stasis_wire_control *control = calloc(1, sizeof(*control));
+	CLEANUP(fd) int door_fd = -1;
+	bool is_one = false;
+
+	if (!control || stasis_process_open(pid, &process, NULL) != 0 ||
+	    stasis_wire_control_take(pid, process.pidfd, &is_one, control, &door_fd, NULL) != 0 ||
+	    !is_one)
+		return false;
+	for (uint32_t i = 0; i < group->topology.member_count; i++) {
+		if (strcmp(group->topology.members[i].build, control->build) == 0)
+			return false;
+	}
+	return true;
+}
+
 /* One that ends while it is asked holds nothing. */
 static int participant_ask(struct stasis_group *group, pid_t pid, struct stasis_error *err)
 {
-	CLEANUP(participant) struct stasis_participant participant = STASIS_PARTICIPANT_EMPTY;
-	CLEANUP(free) struct stasis_wire_record *records = NULL;
-	uint64_t deadline_ns = stasis_deadline_after_ns(STASIS_GROUP_ANSWER_NS);
-	struct stasis_error failure = STASIS_ERROR_INIT;
-	bool is_one = false;
-	uint32_t count = 0;
+	for (int try = 1;; try++) {
+		CLEANUP(free) struct stasis_wire_record *records = NULL;
+		struct stasis_error failure = STASIS_ERROR_INIT;
+		uint32_t count = 0;
 
-	if (stasis_participant_observe(pid, &group->operation, deadline_ns, &is_one, &participant,
-				       &failure) == 0 &&
-	    (!is_one || stasis_participant_inspect(&participant, deadline_ns, &records, &count,
-						   &failure) == 0))
-		return records_check(group, pid, records, count, err);
-	/* As it dies it loses its descriptors at once; its number stays until its parent has asked for it. */
-	if (!is_participant(pid))
-		return 0;
-	stasis_error_take(err, &failure);
-	stasis_error_append(err,
-			    "; whether process %d shares GPU memory with those named cannot be "
-			    "known",
-			    (int)pid);
-	return -1;
+		if (records_ask(group, pid, &records, &count, &failure) == 0)
+			return records_check(group, pid, records, count, err);
+		/* As it dies it loses its descriptors at once; its number stays until its parent has asked for it. */
+		if (!is_participant(pid))
+			return 0;
+		if (is_of_other_release(group, pid)) {
+			stasis_group_event(
+				group->watch, "warning",
+				"process %d runs under the interposer of another release "
+				"of stasis, and does not say whether it shares GPU memory "
+				"with those named",
+				(int)pid);
+			return 0;
+		}
+		if (try == TRIES) {
+			stasis_error_take(err, &failure);
+			stasis_error_append(err,
+					    "; whether process %d shares GPU memory with "
+					    "those named cannot be known",
+					    (int)pid);
+			return -1;
+		}
+		(void)usleep(PAUSE_US);
+	}
 }
 
 int stasis_census_check(struct stasis_group *group, struct stasis_error *err)

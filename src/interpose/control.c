@@ -94,19 +94,25 @@ static void *serve_all(void *name)
 {
 	(void)pthread_setname_np(pthread_self(), name);
 	for (;;) {
-		struct pollfd events[] = {
+		struct pollfd events[2 + STASIS_SERVE_OBSERVERS] = {
 			{.fd = control.near_fd, .events = POLLIN},
 			{.fd = control.serve.session_fd, .events = POLLIN},
-			{.fd = control.serve.observer_fd, .events = POLLIN},
 		};
+
+		for (size_t i = 0; i < STASIS_SERVE_OBSERVERS; i++)
+			events[2 + i] = (struct pollfd){.fd = control.serve.observer_fds[i],
+							.events = POLLIN};
 
 		if (poll(events, ARRAY_COUNT(events), -1) < 0)
 			continue;
 		/* The session first: if it has ended, the next one need not hear that we are busy. */
 		if (events[1].revents != 0)
 			stasis_serve_request(&control.serve);
-		if (events[2].revents != 0)
-			stasis_serve_observer(&control.serve);
+		for (size_t i = 0; i < STASIS_SERVE_OBSERVERS; i++) {
+			if (events[2 + i].revents != 0)
+				stasis_serve_observer(&control.serve,
+						      &control.serve.observer_fds[i]);
+		}
 		if (!door_is_ours())
 			door_renew();
 		else if (events[0].revents != 0)
@@ -133,7 +139,8 @@ static int serve_prepare(struct stasis_serve *serve, struct stasis_error *err)
 		return stasis_fail(err, STASIS_REFUSED, "no random number can be had");
 	memset(serve, 0, sizeof(*serve));
 	serve->session_fd = -1;
-	serve->observer_fd = -1;
+	for (size_t i = 0; i < STASIS_SERVE_OBSERVERS; i++)
+		serve->observer_fds[i] = -1;
 	serve->control_fd = -1;
 	serve->control.pid = (uint32_t)getpid();
 	serve->control.participant = self->participant;

@@ -371,41 +371,50 @@ static void session_greet(struct stasis_serve *serve, const struct stasis_wire_m
 	memcpy(reply->build, serve->control.build, sizeof(reply->build));
 }
 
-/* One that looks only. Whoever came before has seen enough, or asks again. */
+/* One that looks only. */
 static void observer_admit(struct stasis_serve *serve, const struct stasis_wire_message *request,
 			   int socket_fd)
 {
-	struct stasis_error ignored = STASIS_ERROR_INIT;
+	struct stasis_error refusal = STASIS_ERROR_INIT;
+	int *place = NULL;
 
-	stasis_descriptors_close(&serve->observer_fd);
-	serve->observer_fd = socket_fd;
+	for (size_t i = 0; i < STASIS_SERVE_OBSERVERS && !place; i++) {
+		if (serve->observer_fds[i] < 0)
+			place = &serve->observer_fds[i];
+	}
+	if (!place) {
+		(void)stasis_fail(&refusal, STASIS_REFUSED, "busy: %d observers",
+				  STASIS_SERVE_OBSERVERS);
+		refusal.os_errno = EBUSY;
+		session_refuse(serve, request, &refusal, &socket_fd);
+		return;
+	}
+	*place = socket_fd;
 	session_greet(serve, request);
-	if (stasis_wire_send(socket_fd, &serve->answer, NULL, 0, &ignored) != 0)
-		stasis_descriptors_close(&serve->observer_fd);
+	if (stasis_wire_send(socket_fd, &serve->answer, NULL, 0, &refusal) != 0)
+		stasis_descriptors_close(place);
 }
 
 /* What it asks is answered at once or not at all: it must not hold up whoever is being served. */
-void stasis_serve_observer(struct stasis_serve *serve)
+void stasis_serve_observer(struct stasis_serve *serve, int *observer_fd)
 {
 	struct stasis_error error = STASIS_ERROR_INIT;
 	bool is_closed = false;
 	bool is_over;
 
-	is_over = !stasis_descriptors_is_ours(serve->observer_fd) ||
-		  stasis_wire_receive(serve->observer_fd, &serve->request, &serve->incoming,
-				      &is_closed, stasis_deadline_after_ns(RECEIVE_NS),
-				      &error) != 0 ||
+	is_over = !stasis_descriptors_is_ours(*observer_fd) ||
+		  stasis_wire_receive(*observer_fd, &serve->request, &serve->incoming, &is_closed,
+				      stasis_deadline_after_ns(RECEIVE_NS), &error) != 0 ||
 		  is_closed || serve->request.kind != STASIS_WIRE_REQUEST ||
 		  serve->request.phase != STASIS_WIRE_INSPECT;
 	stasis_wire_descriptors_close(&serve->incoming);
 	if (!is_over) {
 		stasis_wire_answer_begin(&serve->request, &serve->answer);
-		is_over =
-			inspect_serve(serve, &error) != 0 ||
-			stasis_wire_send(serve->observer_fd, &serve->answer, NULL, 0, &error) != 0;
+		is_over = inspect_serve(serve, &error) != 0 ||
+			  stasis_wire_send(*observer_fd, &serve->answer, NULL, 0, &error) != 0;
 	}
 	if (is_over)
-		stasis_descriptors_close(&serve->observer_fd);
+		stasis_descriptors_close(observer_fd);
 }
 
 void stasis_serve_session(struct stasis_serve *serve, const struct stasis_wire_message *request,

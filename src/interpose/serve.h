@@ -21,14 +21,17 @@
 #include "wire/message.h"
 #include "wire/packet.h"
 
+/* At once; one more is refused. */
+#define STASIS_SERVE_OBSERVERS 8
+
 struct stasis_serve {
 	enum stasis_standing standing;
-	int session_fd;           /* -1: none */
-	int observer_fd;          /* -1: none */
-	uint32_t coordinator_pid; /* of the session */
-	struct stasis_id capture; /* from ARM to OPEN; else zero */
-	bool has_peers_page;      /* a page of PEERS came, and another is to follow */
-	int control_fd;           /* -1: none is written */
+	int session_fd;                           /* -1: none */
+	int observer_fds[STASIS_SERVE_OBSERVERS]; /* -1: none */
+	uint32_t coordinator_pid;                 /* of the session */
+	struct stasis_id capture;                 /* from ARM to OPEN; else zero */
+	bool has_peers_page; /* a page of PEERS came, and another is to follow */
+	int control_fd;      /* -1: none is written */
 	struct stasis_wire_control control;
 	struct stasis_wire_kept kept;
 	struct stasis_wire_message request;
@@ -44,8 +47,8 @@ void stasis_serve_session(struct stasis_serve *serve, const struct stasis_wire_m
 /* The session can be read: one request is done and answered, or its end is dealt with. */
 void stasis_serve_request(struct stasis_serve *serve);
 
-/* The observer's socket can be read: it is answered, or its end is dealt with. */
-void stasis_serve_observer(struct stasis_serve *serve);
+/* An observer's socket can be read: it is answered, or its end is dealt with. */
+void stasis_serve_observer(struct stasis_serve *serve, int *observer_fd);
 
 /* The session is over, whoever ended it: before ARM the gate opens. */
 void stasis_serve_end(struct stasis_serve *serve);

@@ -9,6 +9,7 @@ export STASIS_SIM_CUDA=${STASIS_SIM_CUDA:-13000} STASIS_SIM_DEVICES=2 STASIS_SIM
 if [ "${STASIS_TEST_SANITIZER:-}" = address ]; then
 	export ASAN_OPTIONS="${ASAN_OPTIONS:-}:verify_asan_link_order=0"
 fi
+: "${stasis:=}"
 ring_pid=
 pids=()
 
@@ -75,8 +76,7 @@ ring_end() {
 
 # Of all GPUs together, by the simulated machine's own account.
 device_bytes_used() {
-	sim_state --machine | tr '= ' '\n\n' | awk '/^total$/ { getline; used += $0 } /^free$/ { getline; used -= $0 }
-		END { printf "%.0f\n", used }'
+	sim_state --machine | awk -F '[= ]' '{ used += $3 - $5 } END { printf "%.0f\n", used }'
 }
 
 expect_no_trace() {
