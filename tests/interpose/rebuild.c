@@ -146,6 +146,8 @@ static void contents_move(int fd, bool is_out)
 		T_OK(cuMemcpyDtoH_v2(contents, view.address, view.bytes));
 	else
 		T_OK(cuMemcpyHtoD_v2(view.address, contents, view.bytes));
+	/* From pageable memory it returns when the last part waits for the device to fetch it. */
+	T_OK(cuCtxSynchronize());
 	t_vmm_release(&view);
 }
 
