@@ -15,6 +15,9 @@ struct move {
 	struct stasis_transfer_extent *extents;
 	struct stasis_transfer_segment *segments;
 	size_t count;
+	const char *label; /* of the events that tell of it */
+	bool can_cancel;
+	bool is_verified;
 };
 
 static void cleanup_move(struct move *move)
@@ -109,24 +112,23 @@ static void result_report(const struct stasis_group *group, const char *label,
 	stasis_group_event(group->watch, key, "%" PRIu64, result->logical_bytes);
 }
 
-static int move_run(struct stasis_group *group, struct move *move, const char *label,
-		    bool can_cancel, bool is_verified, struct stasis_transfer *transfer,
+static int move_run(struct stasis_group *group, struct move *move, struct stasis_transfer *transfer,
 		    struct stasis_transfer_result *ret_result, struct stasis_error *err)
 {
 	struct stasis_transfer_watch watch =
-		group->watch->transfer(group->watch->data, label, can_cancel);
+		group->watch->transfer(group->watch->data, move->label, move->can_cancel);
 	struct stasis_transfer_plan plan = {
 		.extents = move->extents,
 		.extent_count = move->count,
 		.segments = move->segments,
 		.segment_count = move->count,
-		.verify = is_verified,
+		.verify = move->is_verified,
 	};
 
 	*ret_result = (struct stasis_transfer_result){.elapsed_ns = 0};
 	if (move->count > 0 && stasis_transfer_run(transfer, &plan, &watch, ret_result, err) != 0)
 		return -1;
-	result_report(group, label, ret_result);
+	result_report(group, move->label, ret_result);
 	return 0;
 }
 
@@ -135,7 +137,7 @@ int stasis_contents_save(struct stasis_group *group, struct stasis_layout *layou
 			 const struct stasis_contents_target *target,
 			 struct stasis_transfer *transfer, struct stasis_error *err)
 {
-	CLEANUP(move) struct move move = {.count = 0};
+	CLEANUP(move) struct move move = {.label = "save", .can_cancel = true};
 	struct stasis_transfer_result result;
 
 	if (move_begin(&move, layout->extent_count, err) != 0)
@@ -146,7 +148,7 @@ int stasis_contents_save(struct stasis_group *group, struct stasis_layout *layou
 		segment_set(&move, i, &views->items[i]);
 		move.count++;
 	}
-	if (move_run(group, &move, "save", true, false, transfer, &result, err) != 0)
+	if (move_run(group, &move, transfer, &result, err) != 0)
 		return -1;
 	return stasis_image_writer_phase_add(target->writer, "save_allocations", result.elapsed_ns,
 					     result.logical_bytes, err);
@@ -179,7 +181,7 @@ int stasis_contents_load(struct stasis_group *group, const struct stasis_layout 
 			 bool is_verified, struct stasis_transfer *transfer,
 			 struct stasis_error *err)
 {
-	CLEANUP(move) struct move move = {.count = 0};
+	CLEANUP(move) struct move move = {.label = "load", .is_verified = is_verified};
 	struct stasis_transfer_result result;
 
 	if (move_begin(&move, layout->extent_count, err) != 0)
@@ -189,13 +191,13 @@ int stasis_contents_load(struct stasis_group *group, const struct stasis_layout 
 		segment_set(&move, i, &views->items[i]);
 		move.count++;
 	}
-	return move_run(group, &move, "load", false, is_verified, transfer, &result, err);
+	return move_run(group, &move, transfer, &result, err);
 }
 
 int stasis_contents_verify(struct stasis_group *group, const struct stasis_image *image,
 			   struct stasis_error *err)
 {
-	CLEANUP(move) struct move move = {.count = 0};
+	CLEANUP(move) struct move move = {.label = "verify", .can_cancel = true};
 	size_t count = stasis_image_manifest(image)->extent_count;
 	struct stasis_transfer_result result = {.elapsed_ns = 0};
 	struct stasis_transfer_watch watch;
@@ -204,9 +206,9 @@ int stasis_contents_verify(struct stasis_group *group, const struct stasis_image
 		return -1;
 	for (size_t i = 0; i < count; i++)
 		input_describe(image, i, &move.extents[i]);
-	watch = group->watch->transfer(group->watch->data, "verify", true);
+	watch = group->watch->transfer(group->watch->data, move.label, move.can_cancel);
 	if (count > 0 && stasis_transfer_verify(move.extents, count, &watch, &result, err) != 0)
 		return -1;
-	result_report(group, "verify", &result);
+	result_report(group, move.label, &result);
 	return 0;
 }

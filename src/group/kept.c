@@ -159,10 +159,13 @@ static int parcel_receive(int socket_fd, struct parcel *ret_parcel, int *ret_fd,
 	*ret_fd = -1;
 	if (bytes == 0 || (bytes < 0 && errno == EAGAIN))
 		return 0;
+	if (bytes < 0)
+		return stasis_fail_errno(err, STASIS_REFUSED,
+					 "take the descriptors that were kept");
 	header = bytes == (ssize_t)sizeof(*ret_parcel) ? CMSG_FIRSTHDR(&message) : NULL;
 	if (!header || header->cmsg_type != SCM_RIGHTS)
-		return stasis_fail(err, STASIS_REFUSED, "take the descriptors that were kept: %s",
-				   bytes < 0 ? strerror(errno) : "they are damaged");
+		return stasis_fail(err, STASIS_REFUSED,
+				   "take the descriptors that were kept: they are damaged");
 	memcpy(ret_fd, CMSG_DATA(header), sizeof(int));
 	return 0;
 }
