@@ -13,6 +13,7 @@
 #include "lib/library.h"
 #include "lib/places.h"
 #include "lib/program.h"
+#include "wire/peer.h"
 
 static const char preload[] = "LD_PRELOAD=";
 
@@ -82,13 +83,29 @@ static int command_become(char *const *arguments, const char *path, struct stasi
 	return stasis_fail_errno(err, STASIS_REFUSED, "run '%s'", arguments[0]);
 }
 
+/*
+ * The folder where programs find each other's sockets: without it the first import of shared memory would fail in the
+ * middle of the program.
+ */
+static int runtime_dir_check(struct stasis_error *err)
+{
+	char path[STASIS_WIRE_SOCKET_PATH_BYTES];
+	CLEANUP(fd) int fd = -1;
+
+	if (stasis_wire_directory_choose(secure_getenv("STASIS_RUNTIME_DIR"),
+					 secure_getenv("XDG_RUNTIME_DIR"), path, err) != 0)
+		return -1;
+	return stasis_wire_directory_open(path, &fd, err);
+}
+
 static int run(char *const *arguments, struct stasis_error *err)
 {
 	char path[STASIS_LIB_PATH_BYTES];
 
 	if (!arguments || !arguments[0])
 		return stasis_fail(err, STASIS_USAGE, "the command to run is missing");
-	if (stasis_lib_program_check(arguments[0], err) != 0 || interposer_path(path, err) != 0)
+	if (stasis_lib_program_check(arguments[0], err) != 0 || interposer_path(path, err) != 0 ||
+	    runtime_dir_check(err) != 0)
 		return -1;
 	return command_become(arguments, path, err);
 }

@@ -162,6 +162,20 @@ if "${stranger[@]}" "$stasis" --version >version 2>&1; then
 	done
 fi
 
+# a folder where programs that share memory could not find each other
+long=$PWD/$(printf '%040d' 0)
+STASIS_RUNTIME_DIR=$long run_limited "$stasis" run -- touch started
+expect_status 2
+expect_error "leave room for"
+expect_error "set STASIS_RUNTIME_DIR to a shorter one"
+STASIS_RUNTIME_DIR=run run_limited "$stasis" run -- touch started
+expect_status 2
+expect_error "not absolute"
+mkdir -m 755 open
+STASIS_RUNTIME_DIR=$PWD/open refused "must be ours" touch started
+STASIS_RUNTIME_DIR=$PWD/no/such refused "set STASIS_RUNTIME_DIR to one that can be made" touch started
+expect_missing started
+
 # the interposer itself
 STASIS_INTERPOSE=$PWD/no-such refused "STASIS_INTERPOSE" sh
 mkdir 'a folder' && cp "$interposer" 'a folder/'

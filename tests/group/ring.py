@@ -33,7 +33,7 @@ class Ring:
     """One run of share_ring in a folder of its own."""
 
     def __init__(self, processes, devices):
-        self.folder = tempfile.mkdtemp(prefix="cycles-")
+        self.folder = tempfile.mkdtemp(prefix="c-")
         self.env = dict(os.environ, STASIS_SIM_DEVICES=str(devices), TMPDIR=self.folder)
         for name, variable in (("sim", "STASIS_SIM_DIR"), ("run", "STASIS_RUNTIME_DIR"),
                                ("memory", "STASIS_MEMORY_DIR")):
