@@ -206,8 +206,10 @@ int stasis_capture_preflight(struct stasis_capture *capture, struct stasis_error
 	    states_check(capture->group, err) != 0 || engine_make(capture, err) != 0 ||
 	    memory_check(capture, content_bytes, err) != 0 ||
 	    stasis_image_writer_open(capture->options->image_path, &capture->options->origin,
-				     &capture->writer, err) != 0 ||
-	    gpus_add(capture, err) != 0 || processes_add(capture, err) != 0)
+				     &capture->writer, err) != 0)
+		return -1;
+	watch->partial(watch->data, stasis_image_writer_partial_path(capture->writer));
+	if (gpus_add(capture, err) != 0 || processes_add(capture, err) != 0)
 		return -1;
 	stasis_group_event(watch, "shared_bytes", "%" PRIu64, content_bytes);
 	return disk_check(capture, content_bytes, err);

@@ -52,6 +52,8 @@ struct stasis_group_watch {
 	void (*event)(void *data, const char *key, const char *value);
 	/* How a transfer is watched. */
 	struct stasis_transfer_watch (*transfer)(void *data, const char *label, bool can_cancel);
+	/* Where the image is being made, from when on it is there. */
+	void (*partial)(void *data, const char *path);
 	/* Every byte that undoing needs is durable in the partial. */
 	void (*durable)(void *data);
 	void *data;

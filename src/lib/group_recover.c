@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "group/journal.h"
 #include "lib/group_work.h"
+#include "lib/memory_dir.h"
 
 /* Those of the journal that still live. */
 static int survivors_list(const struct stasis_journal *journal, struct stasis_lib_pids *pids,
@@ -22,6 +23,13 @@ static int survivors_list(const struct stasis_journal *journal, struct stasis_li
 			return -1;
 	}
 	return 0;
+}
+
+static void recovered_tell(struct stasis_lib_channel *channel, bool is_suspended)
+{
+	stasis_lib_event(&channel->sink, "recovered", "%s", is_suspended ? "suspended" : "running");
+	if (is_suspended)
+		stasis_lib_channel_fact(channel, STASIS_LIB_FACT_SUSPENDED, "");
 }
 
 static int group_recover(struct stasis_lib_group_work *work, struct stasis_journal *journal,
@@ -53,10 +61,11 @@ static int group_recover(struct stasis_lib_group_work *work, struct stasis_journ
 	    stasis_group_open(&group, &plan, err) != 0 ||
 	    stasis_group_recover(&group, journal, &options, &is_suspended, err) != 0)
 		return -1;
-	stasis_lib_event(&work->hands.channel->sink, "recovered", "%s",
-			 is_suspended ? "suspended" : "running");
+	recovered_tell(work->hands.channel, is_suspended);
 	if (is_suspended)
 		stasis_lib_event(&work->hands.channel->sink, "image", "%s", journal->image);
+	else
+		stasis_lib_memory_image_drop(journal->image, &work->hands.channel->sink);
 	return 0;
 }
 
@@ -89,7 +98,7 @@ int stasis_lib_group_recover_run(struct stasis_lib_channel *channel, void *argum
 	if (stasis_journal_read(recovery->journal_path, &is_there, &journal, err) != 0)
 		return -1;
 	if (!is_there) {
-		stasis_lib_event(&channel->sink, "recovered", "running");
+		recovered_tell(channel, recovery->was_suspended);
 		return 0;
 	}
 	result = stasis_lib_group_work_init(&work, channel, err);

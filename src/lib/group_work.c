@@ -3,9 +3,12 @@
 #include "lib/group_work.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/process.h"
 #include "group/journal.h"
 
@@ -39,6 +42,13 @@ static struct stasis_transfer_watch transfer_watch(void *data, const char *label
 	return stasis_lib_hands_watch(&work->hands, label, can_cancel);
 }
 
+static void partial_pass(void *data, const char *path)
+{
+	struct stasis_lib_group_work *work = data;
+
+	stasis_lib_channel_fact(work->hands.channel, STASIS_LIB_FACT_PARTIAL, path);
+}
+
 static void durable_pass(void *data)
 {
 	struct stasis_lib_group_work *work = data;
@@ -55,6 +65,7 @@ int stasis_lib_group_work_init(struct stasis_lib_group_work *work,
 		.enter = phase_enter,
 		.event = event_pass,
 		.transfer = transfer_watch,
+		.partial = partial_pass,
 		.durable = durable_pass,
 		.data = work,
 	};
@@ -94,13 +105,14 @@ int stasis_lib_pids_add(struct stasis_lib_pids *pids, int32_t pid, struct stasis
 
 /* ---- after a worker that was lost ---- */
 
-static int lost_recover(const struct stasis_lib_watch *watch, const struct stasis_id *capture,
-			int keeper_fd, struct stasis_error *err)
+static int lost_recover(const struct stasis_lib_watch *watch,
+			const struct stasis_lib_group_task *task, struct stasis_error *err)
 {
 	char path[STASIS_JOURNAL_PATH_BYTES];
 	struct stasis_lib_group_recovery recovery = {
 		.journal_path = path,
-		.keeper_fd = keeper_fd,
+		.keeper_fd = task->keeper_fd,
+		.was_suspended = task->was_suspended,
 		.verify = STASIS_REBUILD_VERIFY_LOADING,
 	};
 	struct stasis_lib_watch recovery_watch = *watch;
@@ -108,7 +120,7 @@ static int lost_recover(const struct stasis_lib_watch *watch, const struct stasi
 	struct stasis_error outcome = STASIS_ERROR_INIT;
 
 	recovery_watch.cancel_fd = -1;
-	if (stasis_journal_path(capture, path, err) != 0 ||
+	if (stasis_journal_path(task->capture, path, err) != 0 ||
 	    stasis_lib_supervise(stasis_lib_group_recover_run, &recovery, &recovery_watch, &ending,
 				 &outcome, err) != 0)
 		return -1;
@@ -118,25 +130,49 @@ static int lost_recover(const struct stasis_lib_watch *watch, const struct stasi
 	return stasis_error_is_set(err) ? -1 : 0;
 }
 
+/* What a worker left that was lost before it had a journal. */
+static void partial_remove(const struct stasis_lib_watch *watch)
+{
+	const char *path = watch->knowledge->partial;
+	struct stasis_error failure = STASIS_ERROR_INIT;
+
+	if (path[0] == '\0' || access(path, F_OK) != 0)
+		return;
+	if (stasis_tree_remove(AT_FDCWD, path, &failure) != 0)
+		stasis_lib_event(watch->sink, "warning", "%s", failure.text);
+}
+
+/* Adds to what became of the worker what became of the processes. */
+static void lost_settle(const struct stasis_lib_watch *watch,
+			const struct stasis_lib_group_task *task, struct stasis_error *outcome)
+{
+	struct stasis_error found = STASIS_ERROR_INIT;
+
+	if (lost_recover(watch, task, &found) != 0) {
+		stasis_error_worsen(outcome, found.status);
+		stasis_error_append(outcome, "; then: %s", found.text);
+	} else if (watch->knowledge->is_suspended) {
+		outcome->status = STASIS_SUSPENDED;
+		stasis_error_append(outcome, "; the processes are suspended; 'stasis resume' "
+					     "brings them back");
+	} else {
+		outcome->status = STASIS_REFUSED;
+		stasis_error_append(outcome, "; the processes run");
+		partial_remove(watch);
+	}
+}
+
 int stasis_lib_group_supervise(const struct stasis_lib_watch *watch,
-			       stasis_lib_child_function *function, void *argument,
-			       const struct stasis_id *capture, int keeper_fd,
-			       struct stasis_error *err)
+			       const struct stasis_lib_group_task *task, struct stasis_error *err)
 {
 	enum stasis_lib_ending ending = STASIS_LIB_DIED;
 	struct stasis_error outcome = STASIS_ERROR_INIT;
-	struct stasis_error found = STASIS_ERROR_INIT;
 
-	if (stasis_lib_supervise(function, argument, watch, &ending, &outcome, err) != 0)
+	if (stasis_lib_supervise(task->function, task->argument, watch, &ending, &outcome, err) !=
+	    0)
 		return -1;
-	if (ending != STASIS_LIB_ENDED) {
-		if (lost_recover(watch, capture, keeper_fd, &found) == 0) {
-			stasis_error_append(&outcome, "; what it had begun was settled: see above");
-		} else {
-			stasis_error_worsen(&outcome, found.status);
-			stasis_error_append(&outcome, "; then: %s", found.text);
-		}
-	}
+	if (ending != STASIS_LIB_ENDED)
+		lost_settle(watch, task, &outcome);
 	if (!stasis_error_is_set(&outcome))
 		return 0;
 	stasis_error_take(err, &outcome);

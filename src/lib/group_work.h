@@ -46,19 +46,28 @@ NODISCARD int stasis_lib_pids_add(struct stasis_lib_pids *pids, int32_t pid,
 /* What to do for a group whose coordinator was lost: `argument` of stasis_lib_group_recover_run. */
 struct stasis_lib_group_recovery {
 	const char *journal_path;
-	int keeper_fd; /* where duplicates of the descriptors wait; -1: nowhere */
+	int keeper_fd;      /* where duplicates of the descriptors wait; -1: nowhere */
+	bool was_suspended; /* where there is no journal, nothing was changed: what they were before */
 	enum stasis_rebuild_verify verify;
 };
 
 stasis_lib_child_function stasis_lib_group_recover_run;
 
+/* What a worker does, and what is needed to recover where it was lost; see above. */
+struct stasis_lib_group_task {
+	stasis_lib_child_function *function;
+	void *argument;
+	const struct stasis_id *capture;
+	int keeper_fd;
+	bool was_suspended;
+};
+
 /*
- * Has a child do `function`, watches it, and where it was lost has another child recover what the journal of `capture`
- * says. `keeper_fd` as above. The error says in one line what became of the processes.
+ * Has a child do the task, watches it, and where it was lost has another child recover what the journal of the capture
+ * says. The error says in one line what became of the processes.
  */
 NODISCARD int stasis_lib_group_supervise(const struct stasis_lib_watch *watch,
-					 stasis_lib_child_function *function, void *argument,
-					 const struct stasis_id *capture, int keeper_fd,
+					 const struct stasis_lib_group_task *task,
 					 struct stasis_error *err);
 
 #endif

@@ -80,6 +80,16 @@ bool stasis_lib_memory_image_is(const char *path)
 	       !strchr(path + length + 1, '/');
 }
 
+void stasis_lib_memory_image_drop(const char *path, const struct stasis_lib_sink *sink)
+{
+	struct stasis_error failure = STASIS_ERROR_INIT;
+
+	if (!stasis_lib_memory_image_is(path) || access(path, F_OK) != 0)
+		return;
+	if (stasis_tree_remove(AT_FDCWD, path, &failure) != 0)
+		stasis_lib_event(sink, "warning", "%s", failure.text);
+}
+
 static bool is_of_process(const char *path, int32_t pid)
 {
 	CLEANUP(image) struct stasis_image *image = NULL;

@@ -3,13 +3,11 @@
  * group (group/rebuild.h).
  */
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "base/file.h"
 #include "lib/control_file.h"
 #include "lib/group_work.h"
 #include "lib/memory_dir.h"
@@ -175,17 +173,6 @@ static int resume_run(struct stasis_lib_channel *channel, void *argument, struct
 	return result;
 }
 
-/* Nobody can come back from it any more. */
-static void image_drop(const struct stasis_library *library, const struct resume *resume)
-{
-	struct stasis_error failure = STASIS_ERROR_INIT;
-
-	if (!stasis_lib_memory_image_is(resume->image_path))
-		return;
-	if (stasis_tree_remove(AT_FDCWD, resume->image_path, &failure) != 0)
-		stasis_lib_event(&library->sink, "warning", "%s", failure.text);
-}
-
 static int resume_supervise(struct stasis_library *library, struct resume *resume,
 			    struct stasis_error *err)
 {
@@ -196,10 +183,17 @@ static int resume_supervise(struct stasis_library *library, struct resume *resum
 		.cancel_fd = resume->options.cancel_fd,
 		.knowledge = &knowledge,
 	};
+	const struct stasis_lib_group_task task = {
+		.function = resume_run,
+		.argument = resume,
+		.capture = &resume->capture,
+		.keeper_fd = -1,
+		.was_suspended = true,
+	};
 
-	if (stasis_lib_group_supervise(&watch, resume_run, resume, &resume->capture, -1, err) != 0)
+	if (stasis_lib_group_supervise(&watch, &task, err) != 0)
 		return -1;
-	image_drop(library, resume);
+	stasis_lib_memory_image_drop(resume->image_path, &library->sink);
 	return 0;
 }
 

@@ -27,6 +27,7 @@ struct stasis_lib_knowledge {
 	bool is_published;
 	bool is_removed;
 	bool is_kept;
+	bool is_suspended;
 	char libcuda[STASIS_LIB_PATH_BYTES];
 	char partial[STASIS_LIB_PATH_BYTES]; /* "": not made yet */
 };

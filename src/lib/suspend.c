@@ -145,14 +145,19 @@ static int suspend_supervise(struct stasis_library *library, struct suspend *sus
 		.cancel_fd = suspend->options.cancel_fd,
 		.knowledge = &knowledge,
 	};
+	struct stasis_lib_group_task task = {
+		.function = suspend_run,
+		.argument = suspend,
+		.capture = &suspend->capture,
+	};
 	int keeper[2];
 	int result;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, keeper) != 0)
 		return stasis_fail_errno(err, STASIS_REFUSED, "socketpair for descriptors");
 	suspend->keeper_fd = keeper[1];
-	result = stasis_lib_group_supervise(&watch, suspend_run, suspend, &suspend->capture,
-					    keeper[0], err);
+	task.keeper_fd = keeper[0];
+	result = stasis_lib_group_supervise(&watch, &task, err);
 	(void)close(keeper[0]);
 	(void)close(keeper[1]);
 	return result;
