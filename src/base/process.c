@@ -118,6 +118,14 @@ bool stasis_process_start_ticks(pid_t pid, uint64_t *ret_start_ticks)
 	return true;
 }
 
+bool stasis_process_lives(pid_t pid, uint64_t start_ticks)
+{
+	struct stat_fields fields = {0};
+
+	return stat_read(pid, &fields) && fields.start_ticks == start_ticks &&
+	       fields.state != 'Z' && fields.state != 'X';
+}
+
 static int pid_refuse(pid_t pid, struct stasis_error *err)
 {
 	uint64_t leader = 0;

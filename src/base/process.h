@@ -47,6 +47,9 @@ bool stasis_process_is_alive(const struct stasis_process *process);
 NODISCARD int stasis_process_take_descriptor(const struct stasis_process *process, int number,
 					     int *ret_fd, struct stasis_error *err);
 
+/* Whether the process of this pid that began then still lives, and is no zombie. */
+bool stasis_process_lives(pid_t pid, uint64_t start_ticks);
+
 /* The start time of whatever has this pid now. False: nothing has. */
 NODISCARD bool stasis_process_start_ticks(pid_t pid, uint64_t *ret_start_ticks);
 

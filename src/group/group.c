@@ -6,12 +6,17 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "group/ask.h"
 
 /* ---- opening ---- */
+
+/* The session of another coordinator that has just ended, or is about to. */
+#define BUSY_TRIES 100
+#define BUSY_PAUSE_US 50000
 
 static int session_open_once(struct stasis_group *group, const struct stasis_id *capture,
 			     struct stasis_group_process *process, struct stasis_error *err)
@@ -21,13 +26,29 @@ static int session_open_once(struct stasis_group *group, const struct stasis_id 
 				       &process->is_participant, &process->participant, err);
 }
 
+static int session_open_patiently(struct stasis_group *group, const struct stasis_id *capture,
+				  struct stasis_group_process *process, struct stasis_error *err)
+{
+	for (int try = 0;; try++) {
+		struct stasis_error refusal = STASIS_ERROR_INIT;
+
+		if (session_open_once(group, capture, process, &refusal) == 0)
+			return 0;
+		if (refusal.os_errno != EBUSY || try == BUSY_TRIES) {
+			stasis_error_take(err, &refusal);
+			return -1;
+		}
+		(void)usleep(BUSY_PAUSE_US);
+	}
+}
+
 /* A participant whose coordinator went away before it was armed is in no capture any more. */
 static int session_open(struct stasis_group *group, const struct stasis_group_plan *plan,
 			struct stasis_group_process *process, struct stasis_error *err)
 {
 	struct stasis_error refusal = STASIS_ERROR_INIT;
 
-	if (session_open_once(group, plan->capture, process, &refusal) == 0 ||
+	if (session_open_patiently(group, plan->capture, process, &refusal) == 0 ||
 	    (plan->is_capture_optional && session_open_once(group, NULL, process, NULL) == 0))
 		return 0;
 	stasis_error_take(err, &refusal);
@@ -124,6 +145,33 @@ void stasis_group_close(struct stasis_group *group)
 	free(group->processes);
 	stasis_topology_free(&group->topology);
 	*group = (struct stasis_group){.count = 0};
+}
+
+/* ---- those that have ended ---- */
+
+int stasis_group_bury(struct stasis_group *group, struct stasis_error *err)
+{
+	int result = 0;
+
+	for (size_t i = 0; i < group->count; i++) {
+		struct stasis_group_process *process = &group->processes[i];
+
+		if (process->is_out || stasis_process_is_alive(&process->target.process))
+			continue;
+		process->is_out = true;
+		result = stasis_fail(err, STASIS_LOST, "process %d (%s) has ended",
+				     (int)process->target.process.pid, process->name);
+	}
+	return result;
+}
+
+bool stasis_group_is_any_left(const struct stasis_group *group)
+{
+	for (size_t i = 0; i < group->count; i++) {
+		if (!group->processes[i].is_out)
+			return true;
+	}
+	return false;
 }
 
 /* ---- all at once ---- */

@@ -210,11 +210,7 @@ void stasis_journal_free(struct stasis_journal *journal)
 
 bool stasis_journal_is_busy(const struct stasis_journal *journal)
 {
-	CLEANUP(process) struct stasis_process process = STASIS_PROCESS_EMPTY;
-
-	/* One that has ended and was not reaped yet does nothing any more. */
-	return stasis_process_open(journal->coordinator.pid, &process, NULL) == 0 &&
-	       process.start_ticks == journal->coordinator.start_ticks;
+	return stasis_process_lives(journal->coordinator.pid, journal->coordinator.start_ticks);
 }
 
 static bool is_journal(const char *name)

@@ -31,7 +31,8 @@ static int locks_release(struct stasis_group *group, size_t end, struct stasis_e
 	int result = 0;
 
 	for (size_t i = 0; i < end; i++) {
-		if (stasis_target_unlock(&group->processes[i].target, err) != 0) {
+		if (!group->processes[i].is_out &&
+		    stasis_target_unlock(&group->processes[i].target, err) != 0) {
 			stasis_error_worsen(err, STASIS_LOST);
 			result = -1;
 		}
@@ -44,7 +45,8 @@ static int locks_try(struct stasis_group *group, unsigned int timeout_ms, struct
 	struct stasis_error worse = STASIS_ERROR_INIT;
 
 	for (size_t i = 0; i < group->count; i++) {
-		if (stasis_target_lock(&group->processes[i].target, timeout_ms, err) == 0)
+		if (group->processes[i].is_out ||
+		    stasis_target_lock(&group->processes[i].target, timeout_ms, err) == 0)
 			continue;
 		if (locks_release(group, i, &worse) != 0) {
 			stasis_error_worsen(err, worse.status);
@@ -60,7 +62,8 @@ int stasis_native_lock(struct stasis_group *group, struct stasis_error *err)
 	unsigned int timeout_ms = LOCK_FIRST_MS;
 
 	for (size_t i = 0; i < group->count; i++) {
-		if (state_expect(group, i, CU_PROCESS_STATE_RUNNING, STASIS_REFUSED, err) != 0)
+		if (!group->processes[i].is_out &&
+		    state_expect(group, i, CU_PROCESS_STATE_RUNNING, STASIS_REFUSED, err) != 0)
 			return -1;
 	}
 	for (int try = 1;; try++) {
@@ -80,7 +83,8 @@ int stasis_native_lock(struct stasis_group *group, struct stasis_error *err)
 int stasis_native_checkpoint(struct stasis_group *group, struct stasis_error *err)
 {
 	for (size_t i = 0; i < group->count; i++) {
-		if (stasis_target_checkpoint(&group->processes[i].target, err) != 0)
+		if (!group->processes[i].is_out &&
+		    stasis_target_checkpoint(&group->processes[i].target, err) != 0)
 			return -1;
 	}
 	return 0;

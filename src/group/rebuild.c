@@ -235,16 +235,13 @@ static int native(struct rebuild *rebuild, struct stasis_error *err)
 	struct stasis_group *group = rebuild->group;
 	struct stasis_error failure = STASIS_ERROR_INIT;
 	uint64_t start_ns = stasis_clock_now_ns();
-	bool is_any_left = false;
 
 	if (journal_begin(rebuild, err) != 0 || begin(rebuild, STASIS_GROUP_RESTORE, err) != 0)
 		return -1;
 	rebuild->stage = NATIVE;
 	if (stasis_native_return(group, &failure) != 0)
 		rebuild->lost = failure;
-	for (size_t i = 0; i < group->count; i++)
-		is_any_left = is_any_left || !group->processes[i].is_out;
-	if (!is_any_left) {
+	if (!stasis_group_is_any_left(group)) {
 		stasis_error_take(err, &rebuild->lost);
 		return -1;
 	}
@@ -341,30 +338,58 @@ static int sleep_again(struct rebuild *rebuild, struct stasis_error *err)
 	return stasis_native_confirm(group, CU_PROCESS_STATE_CHECKPOINTED, err);
 }
 
-static void undo(struct rebuild *rebuild, struct stasis_error *err)
+static void journal_end(struct rebuild *rebuild)
+{
+	struct stasis_error failure = STASIS_ERROR_INIT;
+
+	if (stasis_journal_remove(&rebuild->journal, &failure) != 0)
+		stasis_group_event(rebuild->group->watch, "warning", "%s", failure.text);
+}
+
+/* Everything is together again: those that live only have to be let go on. */
+static enum stasis_group_fate opened_settle(struct rebuild *rebuild, struct stasis_error *err)
+{
+	struct stasis_error failure = STASIS_ERROR_INIT;
+
+	stasis_error_worsen(err, STASIS_LOST);
+	if (stasis_group_ask(rebuild->group, STASIS_WIRE_OPEN, STASIS_GROUP_ANSWER_NS, &failure) !=
+	    0) {
+		stasis_error_append(err, "; then: %s; 'stasis recover' tries again", failure.text);
+		return STASIS_GROUP_UNSETTLED;
+	}
+	stasis_error_append(err, "; the other processes run");
+	journal_end(rebuild);
+	return STASIS_GROUP_RUNNING;
+}
+
+/* A process that has ended is left out. Only a journal knows of a partial, and so stays. */
+static enum stasis_group_fate undo(struct rebuild *rebuild, struct stasis_error *err)
 {
 	const struct stasis_group_watch *watch = rebuild->group->watch;
 	struct stasis_error failure = STASIS_ERROR_INIT;
-	struct stasis_error ignored = STASIS_ERROR_INIT;
 
-	if (rebuild->stage == OPENED) {
-		stasis_error_worsen(err, STASIS_LOST);
-		stasis_error_append(err, "; the others run");
-		return;
-	}
+	if (stasis_group_bury(rebuild->group, &failure) != 0)
+		stasis_error_take(&rebuild->lost, &failure);
+	if (rebuild->stage == OPENED)
+		return opened_settle(rebuild, err);
 	watch->enter(watch->data, STASIS_GROUP_UNDO);
+	failure = (struct stasis_error)STASIS_ERROR_INIT;
 	if (rebuild->stage >= NATIVE && sleep_again(rebuild, &failure) != 0) {
 		stasis_error_worsen(err, STASIS_LOST);
 		stasis_error_append(err, "; then: %s; 'stasis recover' tries again", failure.text);
-		return;
+		return STASIS_GROUP_UNSETTLED;
 	}
 	stasis_kept_close(&rebuild->made);
-	if (err->status != STASIS_BAD_IMAGE && err->status != STASIS_USAGE)
-		err->status = stasis_error_is_set(&rebuild->lost) ? STASIS_LOST : STASIS_SUSPENDED;
-	stasis_error_append(err, "; the processes are suspended, and the image is kept: %s",
+	if (stasis_error_is_set(&rebuild->lost))
+		err->status = STASIS_LOST;
+	else if (err->status != STASIS_BAD_IMAGE && err->status != STASIS_USAGE)
+		err->status = STASIS_SUSPENDED;
+	stasis_error_append(err, "; the %sprocesses are suspended, and the image is kept: %s",
+			    stasis_error_is_set(&rebuild->lost) ? "other " : "",
 			    rebuild->options->image_path);
-	if (stasis_journal_remove(&rebuild->journal, &ignored) != 0)
-		stasis_group_event(watch, "warning", "%s", ignored.text);
+	if (!rebuild->options->is_partial)
+		journal_end(rebuild);
+	return STASIS_GROUP_SUSPENDED;
 }
 
 static int rebuild_run(struct rebuild *rebuild, struct stasis_error *err)
@@ -386,7 +411,7 @@ static void rebuild_free(struct rebuild *rebuild)
 }
 
 int stasis_group_rebuild(struct stasis_group *group, const struct stasis_rebuild_options *options,
-			 struct stasis_error *err)
+			 enum stasis_group_fate *ret_fate, struct stasis_error *err)
 {
 	struct rebuild rebuild = {
 		.group = group,
@@ -394,14 +419,13 @@ int stasis_group_rebuild(struct stasis_group *group, const struct stasis_rebuild
 		.journal = STASIS_JOURNAL_EMPTY,
 		.lost = STASIS_ERROR_INIT,
 	};
-	struct stasis_error ignored = STASIS_ERROR_INIT;
 	int result = rebuild_run(&rebuild, err);
 
 	if (result != 0) {
-		undo(&rebuild, err);
+		*ret_fate = undo(&rebuild, err);
 	} else {
-		if (stasis_journal_remove(&rebuild.journal, &ignored) != 0)
-			stasis_group_event(group->watch, "warning", "%s", ignored.text);
+		*ret_fate = STASIS_GROUP_RUNNING;
+		journal_end(&rebuild);
 		if (stasis_error_is_set(&rebuild.lost)) {
 			stasis_error_take(err, &rebuild.lost);
 			stasis_error_append(err, "; the other processes run");

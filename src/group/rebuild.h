@@ -42,20 +42,27 @@ struct stasis_rebuild_options {
 	const struct stasis_kept *kept;
 };
 
+enum stasis_group_fate {
+	STASIS_GROUP_UNSETTLED, /* the journal stays */
+	STASIS_GROUP_SUSPENDED, /* all that live */
+	STASIS_GROUP_RUNNING,   /* all that live; nobody needs the image any more */
+};
+
 /*
- * On success all processes run. On failure err->status says what became of them: STASIS_SUSPENDED, or
- * STASIS_BAD_IMAGE: they are suspended and intact.
+ * On success all processes run. On failure err->status says what became of the worst off, and *ret_fate of all that
+ * live; with STASIS_SUSPENDED and STASIS_BAD_IMAGE all are suspended and intact.
  */
 NODISCARD int stasis_group_rebuild(struct stasis_group *group,
 				   const struct stasis_rebuild_options *options,
-				   struct stasis_error *err);
+				   enum stasis_group_fate *ret_fate, struct stasis_error *err);
 
 /*
  * Finishes, or takes back, what a coordinator that died has left, as its journal says; the group's processes are
- * those of the journal that still live. *ret_is_suspended: the capture had been finished, and all sleep on.
+ * those of the journal that still live. *ret_fate as above: STASIS_GROUP_SUSPENDED where the capture had been
+ * finished.
  */
 NODISCARD int stasis_group_recover(struct stasis_group *group, struct stasis_journal *journal,
 				   const struct stasis_rebuild_options *options,
-				   bool *ret_is_suspended, struct stasis_error *err);
+				   enum stasis_group_fate *ret_fate, struct stasis_error *err);
 
 #endif

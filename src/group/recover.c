@@ -77,10 +77,11 @@ static bool is_suspended(const struct stasis_group *group)
 }
 
 static int rebuild_from(struct stasis_group *group, const struct stasis_journal *journal,
-			bool is_image, const struct stasis_rebuild_options *options,
-			struct stasis_error *err)
+			const struct stasis_rebuild_options *options,
+			enum stasis_group_fate *ret_fate, struct stasis_error *err)
 {
 	struct stasis_rebuild_options from = *options;
+	bool is_image = is_published(journal);
 
 	from.image_path = is_image ? journal->image : journal->partial;
 	from.is_partial = !is_image;
@@ -94,7 +95,7 @@ static int rebuild_from(struct stasis_group *group, const struct stasis_journal 
 		stasis_error_worsen(err, STASIS_SUSPENDED);
 		return -1;
 	}
-	return stasis_group_rebuild(group, &from, err);
+	return stasis_group_rebuild(group, &from, ret_fate, err);
 }
 
 /* What is left of a capture that was taken back. */
@@ -111,19 +112,26 @@ static void traces_remove(struct stasis_group *group, struct stasis_journal *jou
 }
 
 int stasis_group_recover(struct stasis_group *group, struct stasis_journal *journal,
-			 const struct stasis_rebuild_options *options, bool *ret_is_suspended,
-			 struct stasis_error *err)
+			 const struct stasis_rebuild_options *options,
+			 enum stasis_group_fate *ret_fate, struct stasis_error *err)
 {
 	bool is_image = is_published(journal);
 	bool are_whole = true;
+	int result = 0;
 
-	*ret_is_suspended = is_image && is_suspended(group);
+	*ret_fate = STASIS_GROUP_UNSETTLED;
 	for (size_t i = 0; i < group->count; i++)
 		are_whole = are_whole && is_whole(&group->processes[i]);
-	if (!*ret_is_suspended &&
-	    (are_whole ? gates_open(group, err)
-		       : rebuild_from(group, journal, is_image, options, err)) != 0)
-		return -1;
-	traces_remove(group, journal, is_image);
-	return 0;
+	if (is_image && is_suspended(group)) {
+		*ret_fate = STASIS_GROUP_SUSPENDED;
+	} else if (are_whole) {
+		result = gates_open(group, err);
+		if (result == 0)
+			*ret_fate = STASIS_GROUP_RUNNING;
+	} else {
+		result = rebuild_from(group, journal, options, ret_fate, err);
+	}
+	if (*ret_fate == STASIS_GROUP_RUNNING || (is_image && *ret_fate == STASIS_GROUP_SUSPENDED))
+		traces_remove(group, journal, is_image);
+	return result;
 }

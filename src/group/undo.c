@@ -22,25 +22,6 @@ static void note(const struct stasis_capture *capture, const struct stasis_error
 	stasis_error_worsen(worst, failure->status);
 }
 
-static bool processes_leave(struct stasis_capture *capture, struct stasis_error *worst)
-{
-	bool is_any_left = false;
-
-	for (size_t i = 0; i < capture->group->count; i++) {
-		struct stasis_group_process *process = &capture->group->processes[i];
-		struct stasis_error failure = STASIS_ERROR_INIT;
-
-		if (!process->is_out && !stasis_process_is_alive(&process->target.process)) {
-			process->is_out = true;
-			(void)stasis_fail(&failure, STASIS_LOST, "process %d (%s) has ended",
-					  (int)process->target.process.pid, process->name);
-			note(capture, &failure, worst);
-		}
-		is_any_left = is_any_left || !process->is_out;
-	}
-	return is_any_left;
-}
-
 /* The steps, in the order in which they undo; each is left out where it was not reached. */
 static int steps_run(struct stasis_capture *capture, struct stasis_error *worst)
 {
@@ -53,7 +34,10 @@ static int steps_run(struct stasis_capture *capture, struct stasis_error *worst)
 		if (stasis_native_return(group, &failure) != 0)
 			note(capture, &failure, worst);
 	}
-	if (!processes_leave(capture, worst))
+	failure = (struct stasis_error)STASIS_ERROR_INIT;
+	if (stasis_group_bury(group, &failure) != 0)
+		note(capture, &failure, worst);
+	if (!stasis_group_is_any_left(group))
 		return 0;
 	failure = (struct stasis_error)STASIS_ERROR_INIT;
 	if (capture->stage >= STASIS_CAPTURE_UNICAST &&

@@ -25,11 +25,13 @@ static int survivors_list(const struct stasis_journal *journal, struct stasis_li
 	return 0;
 }
 
-static void recovered_tell(struct stasis_lib_channel *channel, bool is_suspended)
+static void recovered_tell(struct stasis_lib_channel *channel, enum stasis_group_fate fate)
 {
-	stasis_lib_event(&channel->sink, "recovered", "%s", is_suspended ? "suspended" : "running");
-	if (is_suspended)
+	if (fate == STASIS_GROUP_SUSPENDED)
 		stasis_lib_channel_fact(channel, STASIS_LIB_FACT_SUSPENDED, "");
+	if (fate != STASIS_GROUP_UNSETTLED)
+		stasis_lib_event(&channel->sink, "recovered", "%s",
+				 fate == STASIS_GROUP_SUSPENDED ? "suspended" : "running");
 }
 
 static int group_recover(struct stasis_lib_group_work *work, struct stasis_journal *journal,
@@ -52,21 +54,22 @@ static int group_recover(struct stasis_lib_group_work *work, struct stasis_journ
 		.verify = recovery->verify,
 		.kept = &kept,
 	};
-	bool is_suspended = false;
+	enum stasis_group_fate fate = STASIS_GROUP_UNSETTLED;
+	int result;
 
 	if (recovery->keeper_fd >= 0 &&
 	    stasis_kept_receive(&kept, recovery->keeper_fd, &ignored) != 0)
 		stasis_lib_event(&work->hands.channel->sink, "warning", "%s", ignored.text);
 	if (stasis_id_random(&plan.operation, err) != 0 ||
-	    stasis_group_open(&group, &plan, err) != 0 ||
-	    stasis_group_recover(&group, journal, &options, &is_suspended, err) != 0)
+	    stasis_group_open(&group, &plan, err) != 0)
 		return -1;
-	recovered_tell(work->hands.channel, is_suspended);
-	if (is_suspended)
+	result = stasis_group_recover(&group, journal, &options, &fate, err);
+	recovered_tell(work->hands.channel, fate);
+	if (fate == STASIS_GROUP_SUSPENDED && journal->image[0] != '\0')
 		stasis_lib_event(&work->hands.channel->sink, "image", "%s", journal->image);
-	else
+	if (fate == STASIS_GROUP_RUNNING)
 		stasis_lib_memory_image_drop(journal->image, &work->hands.channel->sink);
-	return 0;
+	return result;
 }
 
 /* All of its processes have ended: what is left is of no use. */
@@ -98,7 +101,8 @@ int stasis_lib_group_recover_run(struct stasis_lib_channel *channel, void *argum
 	if (stasis_journal_read(recovery->journal_path, &is_there, &journal, err) != 0)
 		return -1;
 	if (!is_there) {
-		recovered_tell(channel, recovery->was_suspended);
+		recovered_tell(channel, recovery->was_suspended ? STASIS_GROUP_SUSPENDED
+								: STASIS_GROUP_RUNNING);
 		return 0;
 	}
 	result = stasis_lib_group_work_init(&work, channel, err);
@@ -186,6 +190,7 @@ static int all_recover(struct recover *recover, char *const *paths, size_t count
 		stasis_error_take(&worst, &failure);
 		stasis_error_worsen(&worst, failure.status);
 	}
+	stasis_lib_memory_partials_drop(&recover->library->sink);
 	if (stasis_error_is_set(&worst)) {
 		stasis_error_take(err, &worst);
 		return -1;

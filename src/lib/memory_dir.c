@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/process.h"
 #include "image/image.h"
+#include "wire/session.h"
 
 static int directory_path(char ret_path[STASIS_LIB_PATH_BYTES], struct stasis_error *err)
 {
@@ -87,6 +88,38 @@ void stasis_lib_memory_image_drop(const char *path, const struct stasis_lib_sink
 	if (!stasis_lib_memory_image_is(path) || access(path, F_OK) != 0)
 		return;
 	if (stasis_tree_remove(AT_FDCWD, path, &failure) != 0)
+		stasis_lib_event(sink, "warning", "%s", failure.text);
+}
+
+/* Without the driver only a participant can be known not to need it: one that is not armed. */
+static bool may_need(void *context, pid_t pid, uint64_t start_ticks)
+{
+	CLEANUP(process) struct stasis_process process = STASIS_PROCESS_EMPTY;
+	CLEANUP(free) struct stasis_wire_control *control = calloc(1, sizeof(*control));
+	CLEANUP(fd) int door_fd = -1;
+	bool is_participant = false;
+
+	(void)context;
+	if (!stasis_process_lives(pid, start_ticks))
+		return false;
+	if (!control || stasis_process_open(pid, &process, NULL) != 0 ||
+	    stasis_wire_control_take(pid, process.pidfd, &is_participant, control, &door_fd,
+				     NULL) != 0)
+		return true;
+	return !is_participant || control->journal[0] != '\0';
+}
+
+void stasis_lib_memory_partials_drop(const struct stasis_lib_sink *sink)
+{
+	CLEANUP(free) struct stasis_image_partial *partials = NULL;
+	const struct stasis_image_gc_options options = {.is_still_suspended = may_need};
+	char directory[STASIS_LIB_PATH_BYTES];
+	struct stasis_error failure = STASIS_ERROR_INIT;
+	size_t count = 0;
+
+	if (directory_path(directory, NULL) != 0 || directory_check(directory, NULL) != 0)
+		return;
+	if (stasis_image_gc(directory, &options, &partials, &count, &failure) != 0)
 		stasis_lib_event(sink, "warning", "%s", failure.text);
 }
 

@@ -25,6 +25,9 @@ bool stasis_lib_memory_image_is(const char *path);
 /* Removes an image that lies there, and that nobody can come back from any more; any other one stays. */
 void stasis_lib_memory_image_drop(const char *path, const struct stasis_lib_sink *sink);
 
+/* Removes partials there that lost workers have left, and that no process could come back from. */
+void stasis_lib_memory_partials_drop(const struct stasis_lib_sink *sink);
+
 /* The image there that holds this process; "": none. */
 void stasis_lib_memory_image_find(int32_t pid, char ret_path[STASIS_LIB_PATH_BYTES]);
 

@@ -149,13 +149,19 @@ static int group_rebuild(struct stasis_lib_group_work *work, const struct resume
 		.transfer = {.workers = resume->options.workers},
 	};
 
+	enum stasis_group_fate fate = STASIS_GROUP_UNSETTLED;
+	int result;
+
 	if (stasis_id_random(&plan.operation, err) != 0)
 		return -1;
 	if (stasis_group_open(&group, &plan, err) != 0 || standings_check(&group, err) != 0) {
 		stasis_error_worsen(err, STASIS_SUSPENDED);
 		return -1;
 	}
-	return stasis_group_rebuild(&group, &options, err);
+	result = stasis_group_rebuild(&group, &options, &fate, err);
+	if (fate == STASIS_GROUP_RUNNING)
+		stasis_lib_memory_image_drop(resume->image_path, &work->hands.channel->sink);
+	return result;
 }
 
 /* The worker. */
@@ -191,10 +197,7 @@ static int resume_supervise(struct stasis_library *library, struct resume *resum
 		.was_suspended = true,
 	};
 
-	if (stasis_lib_group_supervise(&watch, &task, err) != 0)
-		return -1;
-	stasis_lib_memory_image_drop(resume->image_path, &library->sink);
-	return 0;
+	return stasis_lib_group_supervise(&watch, &task, err);
 }
 
 enum stasis_status stasis_library_resume(struct stasis_library *library,

@@ -127,7 +127,7 @@ class Scene:
         before = self.rounds()
         try:
             wait_until("all go on", lambda: all(
-                self.rounds().get(pid, 0) > before.get(pid, 0) for pid in pids))
+                self.rounds().get(pid, 0) > before.get(pid, 0) for pid in pids), WAIT_SECONDS / 4)
         except Stuck:
             after = self.rounds()
             return "does not go on: " + " ".join(
@@ -172,10 +172,9 @@ class Scene:
         return self.start(name, [STASIS, *map(str, arguments)], extra), name
 
     def stasis_wait(self, process, name):
-        worker = children_of(process.pid)
         try:
             process.wait(WAIT_SECONDS)
-            wait_until("its worker has ended", lambda: not any(map(is_alive, worker)))
+            wait_until("its worker has ended", lambda: not self.workers())
         except subprocess.TimeoutExpired:
             raise Stuck(f"{name} does not end: {self.text(name)}") from None
         return process.returncode, self.text(name)
@@ -245,4 +244,4 @@ class Scene:
                         found.append(int(entry))
             except OSError:
                 continue
-        return [pid for pid in found if is_alive(pid)]
+        return [pid for pid in found if is_alive(pid) and pid != self.workload.pid]
