@@ -189,14 +189,16 @@ static int fault_do(const struct fault_word *word, size_t *io_bytes)
 		(void)pause();
 }
 
-/* The first of all processes to ask makes the file. */
-static bool has_acted(void)
+/* The first of all processes to ask makes the point's file. */
+static bool has_acted(const char *name)
 {
-	const char *path = secure_getenv("STASIS_FAULT_ONCE");
+	const char *once = secure_getenv("STASIS_FAULT_ONCE");
+	char path[4096];
 	int fd;
 
-	if (!path)
+	if (!once)
 		return false;
+	(void)snprintf(path, sizeof(path), "%s.%s", once, name);
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd >= 0)
 		(void)close(fd);
@@ -214,7 +216,7 @@ int stasis_fault_point_io(const char *name, size_t *io_bytes)
 	if (!plan_is_present)
 		return 0;
 	word = passage_count(name, &passage);
-	if (!word || has_acted())
+	if (!word || has_acted(name))
 		return 0;
 	line_append("STASIS_FAULT_LOG", "%s:%llu=%s\n", name, (unsigned long long)passage,
 		    word->word);

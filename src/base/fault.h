@@ -14,10 +14,10 @@
  *     stop                                           SIGSTOP to ourselves; goes on after SIGCONT
  *
  * With no variable a point costs one call. STASIS_FAULT_LOG names a file to which each fault that was
- * reached appends a line "name:N=kind", so that a test knows that it was. STASIS_FAULT_ONCE names a file
- * that the first fault of all processes makes, after which none acts. STASIS_FAULT_TRACE names a file
- * to which every passage through a point appends a line "PID point name": the list from which tables of
- * faults are made.
+ * reached appends a line "name:N=kind", so that a test knows that it was. STASIS_FAULT_ONCE: each point acts
+ * once, in whichever process is first, which makes a file of that name, a dot and the point's name.
+ * STASIS_FAULT_TRACE names a file to which every passage through a point appends a line "PID point name": the
+ * list from which tables of faults are made.
  */
 
 #include <stddef.h>

@@ -70,15 +70,15 @@ static inline void cleanup_group(struct stasis_group *group)
 typedef int stasis_group_function(struct stasis_group *group, size_t index, void *argument,
 				  struct stasis_error *err);
 
-/*
- * Calls it for every process at once, or only for participants, and waits for all; those that are out are left out. Fails with the error of the first
- * that failed, its status raised to the worst of all.
- */
 /* No later step asks those that have ended. -1: there are some anew, and the error, STASIS_LOST, names one. */
 NODISCARD int stasis_group_bury(struct stasis_group *group, struct stasis_error *err);
 
 bool stasis_group_is_any_left(const struct stasis_group *group);
 
+/*
+ * Calls it for every process at once, or only for participants, and waits for all; those that are out are left out. Fails with the error of the first
+ * that failed, its status raised to the worst of all.
+ */
 NODISCARD int stasis_group_each(struct stasis_group *group, stasis_group_function *function,
 				void *argument, struct stasis_error *err);
 NODISCARD int stasis_group_each_participant(struct stasis_group *group,

@@ -2,8 +2,12 @@
 
 #include "group/native.h"
 
+#include <unistd.h>
+
 #define LOCK_TRIES 5
 #define LOCK_FIRST_MS 500u /* doubled with each try */
+#define UNLOCK_TRIES 3
+#define UNLOCK_PAUSE_US 100000
 
 static void state_report(const struct stasis_group *group, CUprocessState state)
 {
@@ -131,7 +135,7 @@ static int process_restore(struct stasis_group *group, size_t index, struct stas
 			   stasis_target_state_name(state));
 }
 
-static int process_unlock(struct stasis_group *group, size_t index, struct stasis_error *err)
+static int process_unlock_once(struct stasis_group *group, size_t index, struct stasis_error *err)
 {
 	struct stasis_group_process *process = &group->processes[index];
 	CUprocessState state = CU_PROCESS_STATE_FAILED;
@@ -141,6 +145,17 @@ static int process_unlock(struct stasis_group *group, size_t index, struct stasi
 	if (state == CU_PROCESS_STATE_LOCKED && stasis_target_unlock(&process->target, err) != 0)
 		return -1;
 	return state_expect(group, index, CU_PROCESS_STATE_RUNNING, STASIS_LOST, err);
+}
+
+/* Its state is read before each try, so that unlocking again harms nothing; a failed restore is never tried again. */
+static int process_unlock(struct stasis_group *group, size_t index, struct stasis_error *err)
+{
+	for (int try = 1; try < UNLOCK_TRIES; try++) {
+		if (process_unlock_once(group, index, NULL) == 0)
+			return 0;
+		(void)usleep(UNLOCK_PAUSE_US);
+	}
+	return process_unlock_once(group, index, err);
 }
 
 int stasis_native_return(struct stasis_group *group, struct stasis_error *err)

@@ -12,14 +12,19 @@
 #include "group/capture.h"
 #include "group/native.h"
 
-/* Notes what went wrong on the way back; it goes on with those that can. */
+/* Keeps what went wrong on the way back; it goes on with those that can. */
+static void keep(const struct stasis_error *failure, struct stasis_error *worst)
+{
+	if (!stasis_error_is_set(worst))
+		*worst = *failure;
+	stasis_error_worsen(worst, failure->status);
+}
+
 static void note(const struct stasis_capture *capture, const struct stasis_error *failure,
 		 struct stasis_error *worst)
 {
 	stasis_group_event(capture->group->watch, "warning", "%s", failure->text);
-	if (!stasis_error_is_set(worst))
-		*worst = *failure;
-	stasis_error_worsen(worst, failure->status);
+	keep(failure, worst);
 }
 
 /* The steps, in the order in which they undo; each is left out where it was not reached. */
@@ -31,8 +36,9 @@ static int steps_run(struct stasis_capture *capture, struct stasis_error *worst)
 
 	if (capture->stage >= STASIS_CAPTURE_NATIVE) {
 		stasis_hold_release(&capture->hold);
+		/* It has told of each. */
 		if (stasis_native_return(group, &failure) != 0)
-			note(capture, &failure, worst);
+			keep(&failure, worst);
 	}
 	failure = (struct stasis_error)STASIS_ERROR_INIT;
 	if (stasis_group_bury(group, &failure) != 0)
@@ -79,9 +85,11 @@ void stasis_capture_undo(struct stasis_capture *capture, struct stasis_error *er
 	/* What the failed call said of one process is settled by what becomes of all. */
 	if (steps_run(capture, &worst) == 0) {
 		err->status = stasis_error_is_set(&worst) ? STASIS_LOST : STASIS_REFUSED;
-		stasis_error_append(err, stasis_error_is_set(&worst)
-						 ? "; the other processes run as before"
-						 : "; the processes run as before");
+		if (stasis_error_is_set(&worst))
+			stasis_error_append(err, "; then: %s; the other processes run as before",
+					    worst.text);
+		else
+			stasis_error_append(err, "; the processes run as before");
 		traces_remove(capture);
 		return;
 	}

@@ -125,8 +125,10 @@ static int lost_recover(const struct stasis_lib_watch *watch,
 				 &outcome, err) != 0)
 		return -1;
 	stasis_error_take(err, &outcome);
-	if (ending != STASIS_LIB_ENDED)
+	if (ending != STASIS_LIB_ENDED) {
 		stasis_error_worsen(err, STASIS_LOST);
+		stasis_error_append(err, "; 'stasis recover' tries again");
+	}
 	return stasis_error_is_set(err) ? -1 : 0;
 }
 

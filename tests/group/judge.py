@@ -3,9 +3,10 @@
 import os
 import signal
 
-from scene import Scene, Stuck, children_of, is_alive, process_letter, wait_until
+from scene import WAIT_SECONDS, Scene, Stuck, children_of, is_alive, process_letter, wait_until
 
 HANG_TIMEOUT = "3s"
+SHORT_SECONDS = 2  # in which those that are held would have gone on
 FAMILIES_OF_TWO = ("both", "recover")
 
 
@@ -52,7 +53,7 @@ class Play:
         if row.calls:
             extra.update({"STASIS_SIM_FAULT": row.calls, "STASIS_SIM_FAULT_PROCESS": "stasis",
                           "STASIS_SIM_FAULT_ONCE": self.scene.path("once")})
-        if row.family == "worker":
+        if row.family in ("worker", "undo"):
             extra["STASIS_FAULT_ONCE"] = self.scene.path("once")
         return extra
 
@@ -101,16 +102,27 @@ class Play:
 
     # ---- what became of them ----
 
-    def look(self):
+    def look(self, seconds=WAIT_SECONDS / 4):
         """What became of those that nobody killed: run, suspended, or what else there is."""
         gone = [pid for pid in self.living if not is_alive(pid)]
         demand(not gone, f"process {gone} is gone{self.scene.workload_words()}")
         states = self.scene.states(self.living)
         if states == {"RUNNING"}:
-            fault = self.scene.progress_fault(self.living)
-            demand(not fault, fault)
-            return "run"
+            fault = self.scene.progress_fault(self.living, seconds)
+            return "held: " + fault if fault else "run"
         return "suspended" if states == {"CHECKPOINTED"} else "/".join(sorted(states))
+
+    def lost_leave(self, status):
+        """Whom the driver has not brought back is named, and nobody gets it back: it is ended."""
+        if status != 4 or "cuCheckpointProcessRestore" not in self.row.calls:
+            return
+        lost = [pid for pid in self.living if self.scene.states([pid]) & {"CHECKPOINTED", "FAILED"}]
+        demand(len(lost) == 1, f"status 4, and not one process is lost but {lost}")
+        demand(f"restore process {lost[0]}" in self.outcome.said.splitlines()[-1],
+               "the last line does not name who is lost")
+        os.kill(lost[0], signal.SIGKILL)
+        wait_until("the lost one is dead", lambda: not is_alive(lost[0]))
+        self.living.remove(lost[0])
 
     def truth_demand(self, status, fate):
         """The exit status says what is."""
@@ -120,7 +132,8 @@ class Play:
         if status == 4:
             demand(self.row.may_lose, "status 4, though nobody need be lost")
         if status == 3 and self.row.command == "suspend":
-            return    # suspended on the way: recover decides
+            demand(fate == "suspended" or fate.startswith("held"), f"status 3, but they are: {fate}")
+            return    # stopped on the way: recover decides
         if status in claims:
             demand(fate == claims[status], f"status {status}, but they are: {fate}")
         if self.row.statuses:
@@ -137,7 +150,7 @@ class Play:
     # ---- and back ----
 
     def bring_back(self, status, fate):
-        if status < 0 or (status == 3 and fate != "suspended"):
+        if status < 0 or self.row.family == "rescue" or (status == 3 and fate != "suspended"):
             self.recover()
             fate = self.look()
         if fate == "run":
@@ -171,12 +184,17 @@ class Play:
             demand(self.stasis("suspend", *self.scene.pids) == 0, "the first suspend fails")
         status = self.faulty_run()
         demand(self.is_reached(), "the fault was not reached")
-        fate = "cut off" if status < 0 else self.look()
+        self.lost_leave(status)
+        if status < 0 or self.row.family == "rescue":
+            fate = "cut off"
+        else:
+            fate = self.look(SHORT_SECONDS if status == 3 else WAIT_SECONDS / 4)
         self.outcome.fate = fate
-        if status >= 0:
+        if self.row.family == "rescue":
+            demand(status == 4 and "'stasis recover' tries again" in self.outcome.said,
+                   f"status {status}, not 4 and what to do")
+        elif status >= 0:
             self.truth_demand(status, fate)
-        if status == 4 and len(self.living) == len(self.scene.pids) and "FAILED" in fate:
-            return    # the driver lost it
         self.bring_back(status, fate)
         self.clean_demand()
         if len(self.living) == len(self.scene.pids):

@@ -19,11 +19,11 @@ ENTERED = {"commit", "open"}
 # Of the worker's own driver calls, by command; N is counted from its start.
 CALLS = {
     "suspend": ["cuMemImportFromShareableHandle", "cuMemMap", "cuMemSetAccess",
-                "cuMemcpyDtoHAsync_v2", "cuMemUnmap", "cuMemRelease", "cuMemCreate",
+                "cuMemcpyDtoHAsync", "cuMemUnmap", "cuMemRelease", "cuMemCreate",
                 "cuCheckpointProcessLock", "cuCheckpointProcessCheckpoint",
                 "cuCheckpointProcessGetState"],
     "resume": ["cuMemImportFromShareableHandle", "cuMemMap", "cuMemSetAccess",
-               "cuMemcpyHtoDAsync_v2", "cuCheckpointProcessRestore", "cuCheckpointProcessUnlock",
+               "cuMemcpyHtoDAsync", "cuCheckpointProcessRestore", "cuCheckpointProcessUnlock",
                "cuCheckpointProcessGetState"],
 }
 # In a participant, by command and the phase that calls them.
@@ -79,6 +79,10 @@ def rows_worker():
     for phase in ("load_allocations", "restore_unicast", "compare_topology"):
         yield Row("undo", "resume", phase, "EIO, then kill in undo",
                   faults=f"group_{phase}:1=EIO,group_undo:1=kill")
+        # whoever comes to the rescue fails and dies as well
+        if phase != "compare_topology":
+            yield Row("rescue", "resume", phase, "EIO, then kill in undo, twice",
+                      faults=f"group_{phase}:1=EIO,group_undo:1=kill")
 
 
 def rows_supervisor():
@@ -118,8 +122,8 @@ def rows_driver():
                       may_lose=may_lose, program="share_crowd" if may_lose else "share_ring")
     for call in ("cuCheckpointProcessRestore", "cuCheckpointProcessUnlock"):
         yield Row("driver", "suspend", "publish", f"EIO, then {call}=UNKNOWN",
-                  faults="group_publish:1=EIO", calls=f"{call}:1=UNKNOWN", may_lose=True,
-                  program="share_crowd")
+                  faults="group_publish:1=EIO", calls=f"{call}:1=UNKNOWN",
+                  may_lose=call == "cuCheckpointProcessRestore", program="share_crowd")
 
 
 def rows_member():

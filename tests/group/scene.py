@@ -99,6 +99,9 @@ class Scene:
             "STASIS_SIM_LOG": self.path("sim.log"),
             "STASIS_FAULT_LOG": self.path("fault.log"),
         })
+        if os.environ.get("STASIS_TEST_SANITIZER") == "address":
+            # a sanitized program wants its runtime to come first
+            clean["ASAN_OPTIONS"] = clean.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
         clean.update(extra)
         return clean
 
@@ -122,12 +125,21 @@ class Scene:
     def rounds(self):
         return {int(words[0]): int(words[1]) for words in map(str.split, self.lines("status"))}
 
-    def progress_fault(self, pids):
+    def rounds_fresh(self):
+        """Rounds that the workload's parent, which is never suspended, has read after this call."""
+        # the report under way may have been begun before
+        for _ in range(2):
+            before = os.stat(self.path("status")).st_mtime_ns
+            wait_until("the workload reports",
+                       lambda before=before: os.stat(self.path("status")).st_mtime_ns != before)
+        return self.rounds()
+
+    def progress_fault(self, pids, seconds=WAIT_SECONDS / 4):
         """Whether each of these goes on working; else who does not."""
-        before = self.rounds()
+        before = self.rounds_fresh()
         try:
             wait_until("all go on", lambda: all(
-                self.rounds().get(pid, 0) > before.get(pid, 0) for pid in pids), WAIT_SECONDS / 4)
+                self.rounds().get(pid, 0) > before.get(pid, 0) for pid in pids), seconds)
         except Stuck:
             after = self.rounds()
             return "does not go on: " + " ".join(
