@@ -2,7 +2,8 @@
  * What the interposer adds to a call: this program runs itself in turn without and with it. Over a driver that does
  * nothing (bench/null), where what is added is all there is: nanoseconds a launch, and a memory call among few and
  * many live allocations. Over a driver that works, the machine's own (libcuda.so.1) or else the simulated one, a
- * launch loop as a program has it, whose ratio is what a program notices. Medians of five runs each. Exit status 1 where more is added than we allow ourselves.
+ * launch loop as a program has it, whose ratio is what a program notices. Medians of five runs each. Exit status 1
+ * where more is added than we allow ourselves.
  *
  * usage: gate [LIBCUDA]
  */
@@ -30,6 +31,10 @@
 #define LOOP_ROUNDS 200
 #define LOOP_LAUNCHES 500 /* fewer than a queue takes: none waits for room */
 #define BYTES ((size_t)2 << 20)
+/* From the folder of this program. */
+#define NULL_LIBCUDA "null/libcuda.so.1"
+#define SIMULATED_LIBCUDA "../sim/libcuda.so.1"
+#define INTERPOSER "../src/interpose/libstasis-interpose.so"
 #define ADDRESS ((CUdeviceptr)0x7e9000000000)
 
 typedef CUresult launch_function(CUfunction, unsigned int, unsigned int, unsigned int, unsigned int,
@@ -192,10 +197,24 @@ static int figure_write(const char *name, const char *path)
 
 /* ---- the program that compares ---- */
 
+/* `prefix` and the path of a file that is named from this program's folder. Freed by nobody. */
+static char *beside(const char *prefix, const char *name)
+{
+	char self[4096];
+	ssize_t bytes = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *path = NULL;
+	char *end;
+
+	self[bytes > 0 ? bytes : 0] = '\0';
+	end = strrchr(self, '/');
+	if (!end || asprintf(&path, "%s%.*s/%s", prefix, (int)(end - self), self, name) < 0)
+		_exit(1);
+	return path;
+}
+
 /* Ours, with the interposer preloaded or nothing. */
 static char **environment_of(bool is_interposed)
 {
-	static char preload[] = "LD_PRELOAD=" STASIS_INTERPOSER;
 	size_t count = 0;
 	size_t kept = 0;
 	char **variables;
@@ -210,7 +229,7 @@ static char **environment_of(bool is_interposed)
 			variables[kept++] = environ[i];
 	}
 	if (is_interposed)
-		variables[kept] = preload;
+		variables[kept] = beside("LD_PRELOAD=", INTERPOSER);
 	return variables;
 }
 
@@ -270,7 +289,7 @@ static struct pair pair_of(const char *name, const char *path)
 /* Whether no more was added than that. */
 static bool added_print(const char *what, const char *name, double limit_ns)
 {
-	struct pair pair = pair_of(name, STASIS_NULL_LIBCUDA);
+	struct pair pair = pair_of(name, beside("", NULL_LIBCUDA));
 	double added = pair.with - pair.without;
 
 	(void)printf("%s: without %.2f ns with %.2f ns added %.2f ns a call, limit %.0f ns: %s\n",
@@ -305,6 +324,6 @@ int main(int argument_count, char **arguments)
 	is_kept = added_print("memory, 10000 live, mean of the same", "memory_among_many",
 			      MEMORY_LIMIT_NS) &&
 		  is_kept;
-	loop_print(argument_count == 2 ? arguments[1] : STASIS_SIMULATED_LIBCUDA);
+	loop_print(argument_count == 2 ? arguments[1] : beside("", SIMULATED_LIBCUDA));
 	return is_kept ? 0 : 1;
 }
