@@ -17,6 +17,8 @@
 #include "base/fault.h"
 #include "base/file.h"
 
+#define ENDING_MS 2000
+
 struct stat_fields {
 	char state;
 	uint64_t start_ticks;
@@ -193,10 +195,27 @@ int stasis_process_take_descriptor(const struct stasis_process *process, int num
 	return 0;
 }
 
+/*
+ * One thread of a process that is killed may be gone, and with it what the kernel tells of the process, before the last
+ * one is; with the main thread nearly always all end.
+ */
 bool stasis_process_is_alive(const struct stasis_process *process)
 {
+	struct stat_fields fields = {0};
+	bool is_ending =
+		!stat_read(process->pid, &fields) || fields.state == 'Z' || fields.state == 'X';
+
+	return !stasis_process_ends(process, is_ending ? ENDING_MS : 0);
+}
+
+bool stasis_process_ends(const struct stasis_process *process, int timeout_ms)
+{
 	struct pollfd wait = {.fd = process->pidfd, .events = POLLIN};
+	int result;
 
 	/* A pidfd turns readable when its process ends (pidfd_open(2)). */
-	return process->pidfd >= 0 && poll(&wait, 1, 0) == 0;
+	do
+		result = process->pidfd < 0 ? 1 : poll(&wait, 1, timeout_ms);
+	while (result < 0 && errno == EINTR);
+	return result != 0;
 }

@@ -37,8 +37,13 @@ static inline void cleanup_process(struct stasis_process *process)
 	stasis_process_close(process);
 }
 
-/* The same process, and not yet a zombie. */
+/*
+ * The same process, and not yet a zombie. One whose main thread has ended is given up to two seconds to end as a whole.
+ */
 bool stasis_process_is_alive(const struct stasis_process *process);
+
+/* Whether it has ended, or does so within the time. */
+bool stasis_process_ends(const struct stasis_process *process, int timeout_ms);
 
 /*
  * A duplicate of its descriptor `number`, close-on-exec, that the caller closes; -1 in *ret_fd: it has none of that

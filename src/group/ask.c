@@ -3,6 +3,7 @@
 #include "group/ask.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 
 /* For the answer to come beside what the participant was allowed to take. */
 #define ANSWER_NS (10 * STASIS_NS_PER_S)
+#define ENDING_MS 2000
 
 /* A request and its answer: large, and so on the heap. */
 struct exchange {
@@ -42,10 +44,22 @@ static void cleanup_exchange(struct exchange **exchange)
 	free(*exchange);
 }
 
+/*
+ * A process that ends closes its descriptors first, and has ended a moment later: one whose end of the session is
+ * closed is given that moment, so that nobody takes it for alive.
+ */
+static bool has_ended(const struct stasis_participant *participant)
+{
+	struct pollfd session = {.fd = participant->socket_fd};
+	bool is_closed = poll(&session, 1, 0) == 1 && (session.revents & POLLHUP);
+
+	return stasis_process_ends(&participant->process, is_closed ? ENDING_MS : 0);
+}
+
 /* What the error is about, and what it means where the process has ended. */
 static int failure_name(const struct stasis_participant *participant, struct stasis_error *err)
 {
-	if (!stasis_process_is_alive(&participant->process)) {
+	if (has_ended(participant)) {
 		stasis_error_worsen(err, STASIS_LOST);
 		stasis_error_append(err, "; the process has ended");
 	}

@@ -60,6 +60,67 @@ static void living_process_is_held(void **state)
 	assert_string_equal(name, "");
 }
 
+/* The last thread of a process, for a moment. */
+static void *last_thread(void *argument)
+{
+	(void)argument;
+	(void)usleep(200000);
+	_exit(0);
+}
+
+/* Ends its main thread once it is told, and its last a moment later. */
+static pid_t ending_child_start(int *ret_tell_fd)
+{
+	int ends[2];
+	pthread_t thread;
+	pid_t pid;
+	char byte;
+
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		(void)close(ends[1]);
+		(void)!read(ends[0], &byte, 1);
+		if (pthread_create(&thread, NULL, last_thread, NULL) != 0)
+			_exit(1);
+		pthread_exit(NULL);
+	}
+	(void)close(ends[0]);
+	*ret_tell_fd = ends[1];
+	return pid;
+}
+
+static char state_of(pid_t pid)
+{
+	char path[64];
+	char line[256] = "";
+	FILE *file;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	file = fopen(path, "r");
+	assert_non_null(file);
+	assert_non_null(fgets(line, sizeof(line), file));
+	(void)fclose(file);
+	return strrchr(line, ')')[2];
+}
+
+static void ending_process_is_not_alive(void **state)
+{
+	CLEANUP(process) struct stasis_process process = STASIS_PROCESS_EMPTY;
+	int tell_fd;
+	pid_t pid = ending_child_start(&tell_fd);
+
+	(void)state;
+	assert_int_equal(stasis_process_open(pid, &process, NULL), 0);
+	assert_true(stasis_process_is_alive(&process));
+	(void)close(tell_fd);
+	while (state_of(pid) != 'Z')
+		(void)usleep(1000);
+	assert_false(stasis_process_is_alive(&process));
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 static void numbers_that_are_no_process_are_refused(void **state)
 {
 	struct stasis_process process = STASIS_PROCESS_EMPTY;
@@ -238,6 +299,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(living_process_is_held),
+		cmocka_unit_test(ending_process_is_not_alive),
 		cmocka_unit_test(numbers_that_are_no_process_are_refused),
 		cmocka_unit_test(dead_process_is_refused),
 		cmocka_unit_test(zombie_is_refused),
