@@ -39,7 +39,7 @@ test: deps-once ## every test that needs no GPU; T=name runs one (name, suite/na
 	@$(if $(STASIS_BUILD_DIR),:,"$(ROOT)/tools/build.sh" --quiet "$(ROOT)/build")
 	@$(RUN) --exclude-suite gpu $(if $(T),--test '$(T)' --verbose) $(TEST_OPTIONS)
 
-soak: $(READY) ## the whole fault tables and every switch that breaks the simulator; hours
+soak: $(READY) ## whole fault tables and cycles, cycles under sanitizers, every switch that breaks the simulator; hours
 	@"$(ROOT)/tools/soak.sh" "$(BUILD)"
 
 check-gpu: $(READY) ## the suites conformance and gpu on this machine's own driver

@@ -3,16 +3,13 @@
 # and again, and find every byte, sum, handle and address as they left it.
 #
 # usage: multicast_cycles.sh PROCESSES DEVICES CYCLES [VERSION]
-# With STASIS_TEST_WHOLE=1, as make soak has it, a hundred cycles.
 . "$(dirname "$0")/lib.sh"
 STASIS_SIM_CUDA=${4:-13040}
 . "$(dirname "$0")/ring.sh"
 export STASIS_SIM_DEVICES=$2
 
 ring_start "$1" --devices "$2" --bytes 2M --multicast
-cycles=$3
-[ "${STASIS_TEST_WHOLE:-}" = 1 ] && cycles=100
-for cycle in $(seq "$cycles"); do
+for cycle in $(seq "$3"); do
 	run_limited "$stasis" suspend "${pids[@]}"
 	expect_status 0
 	expect_line "suspended=$1"

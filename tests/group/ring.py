@@ -32,7 +32,7 @@ def is_of_others(code, text):
 class Ring:
     """One run of share_ring in a folder of its own."""
 
-    def __init__(self, processes, devices):
+    def __init__(self, processes, devices, multicast=False):
         self.folder = tempfile.mkdtemp(prefix="c-")
         self.env = dict(os.environ, STASIS_SIM_DEVICES=str(devices), TMPDIR=self.folder)
         for name, variable in (("sim", "STASIS_SIM_DIR"), ("run", "STASIS_RUNTIME_DIR"),
@@ -45,8 +45,8 @@ class Ring:
         with open(self.path("ring.out"), "w", encoding="utf-8") as output:
             self.child = subprocess.Popen(
                 [STASIS, "run", "--", SHARE_RING, "--processes", str(processes), "--devices",
-                 str(devices), "--bytes", "4M", "--status", self.path("status"), "--ready",
-                 self.path("ready")], env=self.env, stdout=output, stderr=subprocess.STDOUT)
+                 str(devices), "--bytes", "2M", "--status", self.path("status"), "--ready",
+                 self.path("ready"), *(["--multicast"] if multicast else [])], env=self.env, stdout=output, stderr=subprocess.STDOUT)
         self.wait_for("the ring's first round", lambda: os.path.exists(self.path("ready")))
         with open(self.path("ready"), encoding="utf-8") as ready:
             self.pids = [int(line) for line in ready]
