@@ -191,12 +191,13 @@ struct stasis_suspend_options {
 	uint32_t workers;         /* likewise */
 	int cancel_fd;            /* gives it up when it turns readable; -1: never */
 	enum stasis_file_store file_store;
+	bool is_tree; /* with all descendants that use CUDA; the others run on */
 };
 
 #define STASIS_SUSPEND_OPTIONS_INIT                                                                \
 	{                                                                                          \
 		sizeof(struct stasis_suspend_options), NULL, 0, NULL, UINT64_C(300000000000),      \
-			UINT64_C(30000000000), 0, 0, 0, -1, STASIS_FILE_STORE_AUTO                 \
+			UINT64_C(30000000000), 0, 0, 0, -1, STASIS_FILE_STORE_AUTO, false          \
 	}
 
 /*
@@ -219,12 +220,13 @@ struct stasis_resume_options {
 	bool is_without_missing; /* go on without processes of the image that have ended */
 	uint32_t workers;
 	int cancel_fd;
+	bool is_tree; /* any of their descendants, too */
 };
 
 #define STASIS_RESUME_OPTIONS_INIT                                                                 \
 	{                                                                                          \
 		sizeof(struct stasis_resume_options), NULL, 0, NULL, UINT64_C(300000000000),       \
-			STASIS_VERIFY_LOADING, false, false, 0, -1                                 \
+			STASIS_VERIFY_LOADING, false, false, 0, -1, false                          \
 	}
 
 /*

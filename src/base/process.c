@@ -21,6 +21,7 @@
 
 struct stat_fields {
 	char state;
+	pid_t parent;
 	uint64_t start_ticks;
 };
 
@@ -52,7 +53,8 @@ static bool proc_read(pid_t pid, const char *name, char *text, size_t text_bytes
 
 /*
  * /proc/PID/stat: "pid (comm) state ppid … start_ticks …". comm may hold spaces and parentheses, so fields
- * are counted from the last ')': state is the first behind it, the start time (field 22) the twentieth.
+ * are counted from the last ')': state is the first behind it, the parent the second, the start time (field 22) the
+ * twentieth.
  */
 static bool stat_read(pid_t pid, struct stat_fields *ret_fields)
 {
@@ -70,6 +72,8 @@ static bool stat_read(pid_t pid, struct stat_fields *ret_fields)
 	for (field = strtok_r(at + 1, " ", &rest); field; field = strtok_r(NULL, " ", &rest)) {
 		if (index == 0)
 			ret_fields->state = *field;
+		if (index == 1)
+			ret_fields->parent = (pid_t)strtol(field, NULL, 10);
 		if (index == 19) {
 			ret_fields->start_ticks = strtoull(field, NULL, 10);
 			return true;
@@ -117,6 +121,16 @@ bool stasis_process_start_ticks(pid_t pid, uint64_t *ret_start_ticks)
 	if (!stat_read(pid, &fields))
 		return false;
 	*ret_start_ticks = fields.start_ticks;
+	return true;
+}
+
+bool stasis_process_parent(pid_t pid, pid_t *ret_parent)
+{
+	struct stat_fields fields = {0};
+
+	if (!stat_read(pid, &fields) || fields.state == 'Z' || fields.state == 'X')
+		return false;
+	*ret_parent = fields.parent;
 	return true;
 }
 

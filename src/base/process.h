@@ -52,6 +52,9 @@ bool stasis_process_ends(const struct stasis_process *process, int timeout_ms);
 NODISCARD int stasis_process_take_descriptor(const struct stasis_process *process, int number,
 					     int *ret_fd, struct stasis_error *err);
 
+/* 0: a process that has none here. False: nothing has this pid, or only a zombie. */
+NODISCARD bool stasis_process_parent(pid_t pid, pid_t *ret_parent);
+
 /* Whether the process of this pid that began then still lives, and is no zombie. */
 bool stasis_process_lives(pid_t pid, uint64_t start_ticks);
 

@@ -59,8 +59,7 @@ static const char *result_advice(CUresult result)
 		return ptrace_advice(yama_scope());
 	if (result == CUDA_ERROR_NOT_INITIALIZED)
 		return "it has no CUDA state: a launcher or helper process, perhaps; name the "
-		       "process "
-		       "that uses the GPU";
+		       "process that uses the GPU, or take the whole tree (--tree)";
 	if (result == CUDA_ERROR_NOT_READY)
 		return "it did not pause its GPU work in time; allow more time or try again";
 	if (result == CUDA_ERROR_NOT_SUPPORTED)

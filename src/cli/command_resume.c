@@ -25,6 +25,8 @@ static const struct stasis_cli_choice verify_choices[] = {
 
 /* clang-format off */
 static const struct stasis_cli_option option_table[] = {
+	{"--tree", NULL, stasis_cli_parse_flag, FIELD(library.is_tree), NULL,
+	 "PID is at the head of a tree that was suspended"},
 	{"--verify", "before|loading|off", stasis_cli_parse_choice, FIELD(verify), verify_choices,
 	 "when digests are compared (loading)"},
 	{"--timeout", "T", stasis_cli_parse_duration, FIELD(library.timeout_ns), NULL,

@@ -25,6 +25,8 @@ static const struct stasis_cli_choice file_store_choices[] = {
 static const struct stasis_cli_option option_table[] = {
 	{"--to", "DIR", stasis_cli_parse_text, FIELD(library.image_path), NULL,
 	 "becomes the image; must not exist yet (one in memory)"},
+	{"--tree", NULL, stasis_cli_parse_flag, FIELD(library.is_tree), NULL,
+	 "with all descendants that use CUDA; the others run on"},
 	{"--timeout", "T", stasis_cli_parse_duration, FIELD(library.timeout_ns), NULL,
 	 "for all of it, with ms, s, m (300s)"},
 	{"--gate-timeout", "T", stasis_cli_parse_duration, FIELD(library.gate_timeout_ns), NULL,

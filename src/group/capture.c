@@ -85,13 +85,16 @@ static int inspect(struct stasis_capture *capture, struct stasis_error *err)
 
 static int gate(struct stasis_capture *capture, struct stasis_error *err)
 {
+	const struct stasis_capture_options *options = capture->options;
+
 	if (begin(capture, STASIS_GROUP_GATE, err) != 0)
 		return -1;
-	if (stasis_gates_close(capture->group, capture->options->gate_ns, err) != 0)
+	if (stasis_gates_close(capture->group, options->gate_ns, err) != 0)
 		return -1;
 	capture->stage = STASIS_CAPTURE_GATED;
 	if (begin(capture, STASIS_GROUP_INSPECT_AGAIN, err) != 0 || look(capture, err) != 0 ||
-	    outsiders_check(capture, err) != 0)
+	    outsiders_check(capture, err) != 0 ||
+	    (options->census && options->census(options->census_data, err) != 0))
 		return -1;
 	return stasis_layout_make(&capture->group->topology, &capture->layout, err);
 }

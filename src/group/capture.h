@@ -32,6 +32,9 @@ struct stasis_capture_options {
 	uint64_t host_bytes; /* of host memory that may be used; what native stores lies there */
 	bool is_in_memory;   /* the image lies in host memory, too */
 	int keeper_fd;       /* a socket in which duplicates of the descriptors wait; -1: none */
+	/* Asked when all gates are shut, whether these are still all processes that are meant; NULL: they are. */
+	int (*census)(void *data, struct stasis_error *err);
+	void *census_data;
 };
 
 /* How far it has come: what undoing must undo. */

@@ -35,6 +35,7 @@ enum stasis_lib_fact {
 	STASIS_LIB_FACT_PUBLISHED,  /* the image has its name */
 	STASIS_LIB_FACT_REMOVED,    /* the partial is gone again */
 	STASIS_LIB_FACT_KEEP,       /* the target is suspended and intact: do not end it */
+	STASIS_LIB_FACT_OUTGROWN,   /* a tree has more processes than were taken: again, with all */
 	STASIS_LIB_FACT_SUSPENDED,  /* recovery has left the group as it is, suspended */
 };
 

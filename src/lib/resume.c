@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/process_tree.h"
 #include "lib/control_file.h"
 #include "lib/group_work.h"
 #include "lib/memory_dir.h"
@@ -16,7 +17,8 @@ struct resume {
 	struct stasis_resume_options options;
 	struct stasis_id capture;
 	char image_path[STASIS_LIB_PATH_BYTES];
-	struct stasis_lib_pids pids; /* all of the image */
+	struct stasis_lib_pids named; /* with is_tree: those of the tree that are in a capture */
+	struct stasis_lib_pids pids;  /* all of the image */
 };
 
 /* What the process itself says, else what lies in memory. */
@@ -43,6 +45,45 @@ static int image_find(int32_t pid, char ret_path[STASIS_LIB_PATH_BYTES], struct 
 		pid);
 }
 
+static int tree_add(struct resume *resume, int32_t pid, struct stasis_error *err)
+{
+	char path[STASIS_LIB_PATH_BYTES];
+
+	if (image_find(pid, path, NULL) != 0)
+		return 0; /* in no capture: a shell, or one that runs */
+	if (resume->named.count > 0 && strcmp(path, resume->image_path) != 0)
+		return stasis_fail(err, STASIS_REFUSED,
+				   "processes %d and %d of the tree were suspended apart, into "
+				   "'%s' and '%s'; resume one after the other",
+				   (int)resume->named.items[0], (int)pid, resume->image_path, path);
+	(void)snprintf(resume->image_path, sizeof(resume->image_path), "%s", path);
+	return stasis_lib_pids_add(&resume->named, pid, err);
+}
+
+/* The members of the trees that are in a capture take the place of the processes that were named. */
+static int tree_settle(struct resume *resume, struct stasis_error *err)
+{
+	CLEANUP(free) int32_t *pids = NULL;
+	size_t count = 0;
+
+	if (stasis_process_tree(resume->options.pids, resume->options.count, &pids, &count, err) !=
+	    0)
+		return -1;
+	for (size_t i = 0; i < count; i++) {
+		if (tree_add(resume, pids[i], err) != 0)
+			return -1;
+	}
+	if (resume->named.count == 0)
+		return stasis_fail(err, STASIS_REFUSED,
+				   "none of the %zu processes of the tree of process %d is in a "
+				   "capture that is known here; they are not suspended, or their "
+				   "image is to be named: stasis resume DIR",
+				   count, (int)resume->options.pids[0]);
+	resume->options.pids = resume->named.items;
+	resume->options.count = resume->named.count;
+	return 0;
+}
+
 static int path_settle(struct resume *resume, struct stasis_error *err)
 {
 	const char *path = resume->options.image_path;
@@ -52,6 +93,8 @@ static int path_settle(struct resume *resume, struct stasis_error *err)
 		if (resume->options.count == 0)
 			return stasis_fail(err, STASIS_USAGE,
 					   "resume: neither a process nor an image is named");
+		if (resume->options.is_tree)
+			return tree_settle(resume, err);
 		return image_find(resume->options.pids[0], resume->image_path, err);
 	}
 	real = realpath(path, NULL);
@@ -222,6 +265,7 @@ enum stasis_status stasis_library_resume(struct stasis_library *library,
 		result = pids_settle(resume, err);
 	if (result == 0)
 		result = resume_supervise(library, resume, err);
+	free(resume->named.items);
 	free(resume->pids.items);
 	return stasis_lib_end(library, result);
 }

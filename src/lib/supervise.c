@@ -85,6 +85,9 @@ static void fact_take(struct stasis_lib_knowledge *knowledge,
 	case STASIS_LIB_FACT_KEEP:
 		knowledge->is_kept = true;
 		break;
+	case STASIS_LIB_FACT_OUTGROWN:
+		knowledge->is_outgrown = true;
+		break;
 	case STASIS_LIB_FACT_SUSPENDED:
 		knowledge->is_suspended = true;
 		break;

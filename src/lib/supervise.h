@@ -28,6 +28,7 @@ struct stasis_lib_knowledge {
 	bool is_removed;
 	bool is_kept;
 	bool is_suspended;
+	bool is_outgrown;
 	char libcuda[STASIS_LIB_PATH_BYTES];
 	char partial[STASIS_LIB_PATH_BYTES]; /* "": not made yet */
 };

@@ -9,11 +9,15 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/process.h"
 #include "driver/report.h"
 #include "group/capture.h"
 #include "lib/group_work.h"
 #include "lib/host_memory.h"
 #include "lib/memory_dir.h"
+#include "lib/tree.h"
+
+#define TREE_TRIES 10
 
 struct suspend {
 	struct stasis_suspend_options options;
@@ -80,24 +84,34 @@ static int host_bytes_read(const struct suspend *suspend, uint64_t *ret_bytes,
 	return 0;
 }
 
-static int group_capture(struct stasis_lib_group_work *work, const struct suspend *suspend,
-			 struct stasis_error *err)
+/* With the processes as they are known now. */
+struct attempt {
+	struct stasis_lib_group_work *work;
+	const struct suspend *suspend;
+	struct stasis_lib_tree tree;
+	bool is_outgrown; /* the tree has more of them than are in `tree` */
+};
+
+static int group_capture(struct attempt *attempt, const int32_t *pids, size_t count,
+			 int (*census)(void *, struct stasis_error *), struct stasis_error *err)
 {
 	CLEANUP(group) struct stasis_group group = {.count = 0};
+	const struct suspend *suspend = attempt->suspend;
+	const struct stasis_driver *driver = &attempt->work->hands.driver;
 	char version[STASIS_VERSION_BYTES];
 	const struct stasis_group_plan plan = {
-		.driver = &work->hands.driver,
-		.watch = &work->watch,
+		.driver = driver,
+		.watch = &attempt->work->watch,
 		.operation = suspend->capture,
-		.pids = suspend->options.pids,
-		.count = suspend->options.count,
+		.pids = pids,
+		.count = count,
 	};
 	struct stasis_capture_options options = {
 		.image_path = suspend->image_path,
 		.origin = {.store = STASIS_IMAGE_STORE_NATIVE,
 			   .tool_version = stasis_version(),
 			   .driver_version = stasis_kernel_module_version(version),
-			   .cuda_version = (uint32_t)work->hands.driver.cuda_version,
+			   .cuda_version = (uint32_t)driver->cuda_version,
 			   .capture_id = &suspend->capture},
 		.gate_ns = suspend->options.gate_timeout_ns,
 		.chunk_bytes = suspend->options.chunk_bytes ? suspend->options.chunk_bytes
@@ -106,6 +120,8 @@ static int group_capture(struct stasis_lib_group_work *work, const struct suspen
 			     .workers = suspend->options.workers},
 		.is_in_memory = suspend->is_in_memory,
 		.keeper_fd = suspend->keeper_fd,
+		.census = census,
+		.census_data = attempt,
 	};
 
 	if (host_bytes_read(suspend, &options.host_bytes, err) != 0 ||
@@ -116,34 +132,106 @@ static int group_capture(struct stasis_lib_group_work *work, const struct suspen
 	return stasis_group_capture(&group, &options, err);
 }
 
+/* ---- trees ---- */
+
+/* New processes, and some that use CUDA only now, may be there at any time until all gates are shut. */
+static int tree_census(void *data, struct stasis_error *err)
+{
+	struct attempt *attempt = data;
+	const struct stasis_suspend_options *options = &attempt->suspend->options;
+	CLEANUP(lib_tree) struct stasis_lib_tree now = {.running = {.count = 0}};
+	char name[STASIS_PROCESS_NAME_BYTES];
+	int32_t newcomer;
+
+	if (stasis_lib_tree_read(&attempt->work->hands.driver, options->pids, options->count, &now,
+				 err) != 0)
+		return -1;
+	newcomer = stasis_lib_tree_newcomer(&attempt->tree, &now);
+	attempt->is_outgrown = newcomer != 0;
+	if (!attempt->is_outgrown)
+		return 0;
+	stasis_process_name(newcomer, name);
+	return stasis_fail(err, STASIS_REFUSED,
+			   "process %d (%s) of the tree has begun to use CUDA meanwhile",
+			   (int)newcomer, name);
+}
+
+static void tree_tell(const struct attempt *attempt, const char *key,
+		      const struct stasis_lib_pids *pids)
+{
+	for (size_t i = 0; i < pids->count; i++)
+		stasis_lib_event(&attempt->work->hands.channel->sink, key, "%d",
+				 (int)pids->items[i]);
+}
+
+static int tree_capture(struct attempt *attempt, struct stasis_error *err)
+{
+	const struct stasis_suspend_options *options = &attempt->suspend->options;
+
+	if (stasis_lib_tree_read(&attempt->work->hands.driver, options->pids, options->count,
+				 &attempt->tree, err) != 0)
+		return -1;
+	if (attempt->tree.running.count == 0)
+		return stasis_fail(err, STASIS_REFUSED,
+				   "none of the %zu processes of the tree of process %d uses CUDA "
+				   "and runs",
+				   attempt->tree.others.count + attempt->tree.suspended.count,
+				   (int)options->pids[0]);
+	if (group_capture(attempt, attempt->tree.running.items, attempt->tree.running.count,
+			  tree_census, err) != 0) {
+		if (attempt->is_outgrown)
+			stasis_lib_channel_fact(attempt->work->hands.channel,
+						STASIS_LIB_FACT_OUTGROWN, "");
+		return -1;
+	}
+	tree_tell(attempt, "suspended_pid", &attempt->tree.running);
+	tree_tell(attempt, "left_suspended_pid", &attempt->tree.suspended);
+	tree_tell(attempt, "without_cuda_pid", &attempt->tree.others);
+	return 0;
+}
+
+static int attempt_run(struct stasis_lib_group_work *work, const struct suspend *suspend,
+		       size_t *ret_count, struct stasis_error *err)
+{
+	struct attempt attempt = {.work = work, .suspend = suspend};
+	const struct stasis_suspend_options *options = &suspend->options;
+	int result = options->is_tree
+			     ? tree_capture(&attempt, err)
+			     : group_capture(&attempt, options->pids, options->count, NULL, err);
+
+	*ret_count = options->is_tree ? attempt.tree.running.count : options->count;
+	stasis_lib_tree_free(&attempt.tree);
+	return result;
+}
+
 /* The worker. */
 static int suspend_run(struct stasis_lib_channel *channel, void *argument, struct stasis_error *err)
 {
 	const struct suspend *suspend = argument;
 	struct stasis_lib_group_work work;
 	int result = stasis_lib_group_work_init(&work, channel, err);
+	size_t count = 0;
 
 	if (result == 0)
-		result = group_capture(&work, suspend, err);
+		result = attempt_run(&work, suspend, &count, err);
 	if (result == 0) {
 		stasis_lib_channel_fact(channel, STASIS_LIB_FACT_PUBLISHED, "");
 		stasis_lib_event(&channel->sink, "store", "native");
 		stasis_lib_event(&channel->sink, "image", "%s", suspend->image_path);
-		stasis_lib_event(&channel->sink, "suspended", "%zu", suspend->options.count);
+		stasis_lib_event(&channel->sink, "suspended", "%zu", count);
 	}
 	stasis_lib_group_work_fini(&work);
 	return result;
 }
 
 static int suspend_supervise(struct stasis_library *library, struct suspend *suspend,
-			     struct stasis_error *err)
+			     struct stasis_lib_knowledge *knowledge, struct stasis_error *err)
 {
-	struct stasis_lib_knowledge knowledge = {.has_phase = false};
 	const struct stasis_lib_watch watch = {
 		.sink = &library->sink,
 		.timeout_ns = suspend->options.timeout_ns,
 		.cancel_fd = suspend->options.cancel_fd,
-		.knowledge = &knowledge,
+		.knowledge = knowledge,
 	};
 	struct stasis_lib_group_task task = {
 		.function = suspend_run,
@@ -163,6 +251,26 @@ static int suspend_supervise(struct stasis_library *library, struct suspend *sus
 	return result;
 }
 
+/* A tree that grows is taken again, with more of it, until it stays as it is for as long as shutting the gates takes. */
+static int suspend_tries(struct stasis_library *library, struct suspend *suspend,
+			 struct stasis_error *err)
+{
+	for (int try = 1;; try++) {
+		struct stasis_lib_knowledge knowledge = {.has_phase = false};
+		struct stasis_error failure = STASIS_ERROR_INIT;
+
+		if (stasis_id_random(&suspend->capture, err) != 0 || path_settle(suspend, err) != 0)
+			return -1;
+		if (suspend_supervise(library, suspend, &knowledge, &failure) == 0)
+			return 0;
+		if (!knowledge.is_outgrown || failure.status != STASIS_REFUSED ||
+		    try == TREE_TRIES) {
+			stasis_error_take(err, &failure);
+			return -1;
+		}
+	}
+}
+
 enum stasis_status stasis_library_suspend(struct stasis_library *library,
 					  const struct stasis_suspend_options *options)
 {
@@ -180,10 +288,6 @@ enum stasis_status stasis_library_suspend(struct stasis_library *library,
 	if (result == 0)
 		result = options_check(&suspend->options, err);
 	if (result == 0)
-		result = stasis_id_random(&suspend->capture, err);
-	if (result == 0)
-		result = path_settle(suspend, err);
-	if (result == 0)
-		result = suspend_supervise(library, suspend, err);
+		result = suspend_tries(library, suspend, err);
 	return stasis_lib_end(library, result);
 }
