@@ -5,7 +5,7 @@
 . "$(dirname "$0")/ring.sh"
 
 # The shell at the head starts one ring at once and another when it is told to; neither it nor `sleep` uses CUDA.
-cat >head <<'EOF'
+cat >head.sh <<'EOF'
 "$1" --processes 2 --devices 2 --bytes 4M --status status --ready ready >ring.out 2>&1 &
 sleep 1000 &
 echo $! >sleeper_pid
@@ -13,7 +13,7 @@ while [ ! -e go ]; do sleep 0.05; done
 "$1" --processes 1 --devices 1 --bytes 4M --status status2 --ready ready2 >ring2.out 2>&1 &
 wait
 EOF
-"$stasis" run -- bash head "$STASIS_BUILD_DIR/tests/workloads/share_ring" &
+"$stasis" run -- bash head.sh "$STASIS_BUILD_DIR/tests/workloads/share_ring" &
 ring_pid=$!
 wait_for test -s ready
 mapfile -t pids <ready
