@@ -80,7 +80,7 @@ static void member_run(int fd, void *argument)
 
 static void members_start(void)
 {
-	int descriptors[MEMBERS_MAX];
+	int descriptors[MEMBERS_MAX] = {0};
 
 	for (int i = 0; i < crowd.count; i++)
 		crowd.members[i] = t_child_start(member_run, (void *)(intptr_t)i);
