@@ -3,11 +3,11 @@
 #include "base/process_tree.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/file.h"
 #include "base/process.h"
 
 struct entry {
@@ -27,12 +27,6 @@ static void cleanup_table(struct table *table)
 	free(table->entries);
 }
 
-static void cleanup_directory(DIR **directory)
-{
-	if (*directory)
-		(void)closedir(*directory);
-}
-
 static int table_add(struct table *table, int32_t pid, int32_t parent, struct stasis_error *err)
 {
 	if (table->count == table->room) {
@@ -50,19 +44,15 @@ static int table_add(struct table *table, int32_t pid, int32_t parent, struct st
 
 static int table_read(struct table *table, struct stasis_error *err)
 {
-	CLEANUP(directory) DIR *directory = opendir("/proc");
+	CLEANUP(dir) DIR *dir = opendir("/proc");
 	struct dirent *entry;
 
-	if (!directory)
+	if (!dir)
 		return stasis_fail_errno(err, STASIS_REFUSED, "list the processes in /proc");
-	for (;;) {
+	for (entry = stasis_dir_next(dir); entry; entry = stasis_dir_next(dir)) {
 		pid_t parent = 0;
 		pid_t pid;
 
-		/* glibc's readdir is safe for as long as each stream has one reader. */
-		entry = readdir(directory); /* NOLINT(concurrency-mt-unsafe) */
-		if (!entry)
-			return 0;
 		if (!isdigit((unsigned char)entry->d_name[0]))
 			continue;
 		pid = (pid_t)strtol(entry->d_name, NULL, 10);
@@ -70,6 +60,9 @@ static int table_read(struct table *table, struct stasis_error *err)
 		if (stasis_process_parent(pid, &parent) && table_add(table, pid, parent, err) != 0)
 			return -1;
 	}
+	if (errno != 0)
+		return stasis_fail_errno(err, STASIS_REFUSED, "list the processes in /proc");
+	return 0;
 }
 
 /* Appends to `pids`, which has room for all, those that are, or whose parent is, `wanted`, and are not in yet. */

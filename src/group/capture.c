@@ -14,6 +14,7 @@
 #include "group/census.h"
 #include "group/contents.h"
 #include "group/foreign.h"
+#include "group/held.h"
 #include "group/native.h"
 #include "group/shared.h"
 
@@ -317,6 +318,7 @@ static int native(struct stasis_capture *capture, struct stasis_error *err)
 	    begin(capture, STASIS_GROUP_CONFIRM_CHECKPOINTED, err) != 0 ||
 	    stasis_native_confirm(group, CU_PROCESS_STATE_CHECKPOINTED, err) != 0)
 		return -1;
+	stasis_held_tell(group);
 	stasis_group_event(group->watch, "native_bytes", "%" PRIu64, capture->hold.bytes);
 	return stasis_image_writer_phase_add(capture->writer, "checkpoint",
 					     stasis_clock_now_ns() - start_ns, capture->hold.bytes,

@@ -44,6 +44,8 @@ struct look {
 	DIR *dir;                    /* its descriptors */
 	char devices[DEVICES_BYTES]; /* /proc/devices, or empty */
 	bool has_device_files;       /* of the driver's */
+	stasis_foreign_found *found; /* told of each */
+	void *found_data;
 };
 
 struct found {
@@ -251,30 +253,61 @@ static int walk(struct look *look, look_function *function, struct stasis_error 
 	return 0;
 }
 
-int stasis_foreign_check(const struct stasis_driver *driver, const struct stasis_process *process,
-			 bool releases_memory, struct stasis_error *err)
+static int look_open(struct look *look, struct stasis_error *err)
 {
-	struct look look = {
-		.driver = driver, .process = process, .releases_memory = releases_memory};
-	CLEANUP(dir) DIR *dir = NULL;
 	char path[32];
 
-	(void)snprintf(path, sizeof(path), "/proc/%d/fd", (int)process->pid);
-	dir = opendir(path);
-	if (!dir)
+	(void)snprintf(path, sizeof(path), "/proc/%d/fd", (int)look->process->pid);
+	look->dir = opendir(path);
+	if (!look->dir)
 		return stasis_fail_errno(err, STASIS_REFUSED,
 					 "process %d: list its descriptors (needs the right to "
 					 "ptrace it; stasis doctor says what is missing)",
-					 (int)process->pid);
-	look.dir = dir;
-	if (room_check(&look, err) != 0)
-		return -1;
-	devices_read(look.devices);
-	if (walk(&look, device_look, err) != 0 ||
+					 (int)look->process->pid);
+	devices_read(look->devices);
+	return 0;
+}
+
+static void cleanup_look(struct look *look)
+{
+	if (look->dir)
+		(void)closedir(look->dir);
+}
+
+int stasis_foreign_check(const struct stasis_driver *driver, const struct stasis_process *process,
+			 bool releases_memory, struct stasis_error *err)
+{
+	CLEANUP(look)
+	struct look look = {
+		.driver = driver, .process = process, .releases_memory = releases_memory};
+
+	if (look_open(&look, err) != 0 || room_check(&look, err) != 0 ||
+	    walk(&look, device_look, err) != 0 ||
 	    (!look.has_device_files && walk(&look, socket_look, err) != 0))
 		return -1;
 	/* What was listed was its own, unless its number went to another process meanwhile. */
 	if (!stasis_process_is_alive(process))
 		return stasis_fail(err, STASIS_REFUSED, "process %d has ended", (int)process->pid);
 	return 0;
+}
+
+static int device_tell(struct look *look, const struct dirent *entry, struct stasis_error *err)
+{
+	struct found found;
+
+	(void)err;
+	if (found_read(look, entry, &found) &&
+	    kind_of(look, entry, found.link) == STASIS_FOREIGN_DRIVER)
+		look->found(look->found_data, found.number, found.link);
+	return 0;
+}
+
+int stasis_foreign_device_files(const struct stasis_process *process, stasis_foreign_found *found,
+				void *data, struct stasis_error *err)
+{
+	CLEANUP(look) struct look look = {.process = process, .found = found, .found_data = data};
+
+	if (look_open(&look, err) != 0)
+		return -1;
+	return walk(&look, device_tell, err);
 }

@@ -40,4 +40,14 @@ NODISCARD int stasis_foreign_check(const struct stasis_driver *driver,
 				   const struct stasis_process *process, bool releases_memory,
 				   struct stasis_error *err);
 
+typedef void stasis_foreign_found(void *data, int number, const char *link);
+
+/*
+ * Calls `found` for each descriptor that is a device file of the driver's, with as much of its link as fits. Refused
+ * where one cannot look.
+ */
+NODISCARD int stasis_foreign_device_files(const struct stasis_process *process,
+					  stasis_foreign_found *found, void *data,
+					  struct stasis_error *err);
+
 #endif
