@@ -42,8 +42,10 @@ static bool is_exportable(const struct stasis_object *object)
 {
 	if (object->kind == STASIS_OBJECT_MULTICAST)
 		return object->multicast.handleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	/* To the driver an import has no handle types; what came by a ticket goes by a ticket. */
 	return object->kind == STASIS_OBJECT_ALLOCATION &&
-	       object->prop.requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+	       (object->is_importer ||
+		object->prop.requestedHandleTypes == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
 }
 
 static CUresult export_ticket(struct stasis_object *object, int *ret_fd)

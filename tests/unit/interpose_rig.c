@@ -94,10 +94,9 @@ CUresult fake_import(CUmemGenericAllocationHandle *ret_handle, void *shareable,
 
 CUresult fake_properties(CUmemAllocationProp *ret_prop, CUmemGenericAllocationHandle handle)
 {
+	/* Of an import, as drivers tell it: it has no handle types. */
 	(void)handle;
 	*ret_prop = (CUmemAllocationProp){.type = CU_MEM_ALLOCATION_TYPE_PINNED,
-					  .requestedHandleTypes =
-						  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
 					  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE}};
 	return CUDA_SUCCESS;
 }
