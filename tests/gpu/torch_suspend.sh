@@ -48,12 +48,12 @@ wait_for_lines() { # COUNT
 program=$!
 wait_for_lines 1
 for cycle in $(seq "$cycles"); do
-	"$stasis" suspend --json "$program" >out 2>err || fail "suspend in cycle $cycle: status $?"
+	"$stasis" suspend --json --tree "$program" >out 2>err || fail "suspend in cycle $cycle: status $?"
 	cat out >>suspends
 	held=$(lines)
 	"$STASIS_BUILD_DIR/tests/workloads/take_all" </dev/null >taken || fail "expected the memory to be taken"
 	[ "$(lines)" = "$held" ] || fail "the program goes on while it is suspended"
-	"$stasis" resume --json "$program" >out 2>err || fail "resume in cycle $cycle: status $?"
+	"$stasis" resume --json --tree "$program" >out 2>err || fail "resume in cycle $cycle: status $?"
 	cat out >>resumes
 	printf 'cycle=%s steps=%s %s\n' "$cycle" "$(tail -n 1 interrupted | cut -d' ' -f1)" "$(cat taken)"
 	wait_for_lines $((held + 2))

@@ -4,13 +4,14 @@
 The step is a captured CUDA graph (forward, backward, optimizer), its input comes from a loader, perhaps with a worker
 process. Two runs with one seed give the same lines, however often one of them was interrupted.
 
-    torch_train.py --lines FILE [--steps N] [--workers N] [--width N]
+    torch_train.py --lines FILE [--steps N] [--workers N] [--width N] [--nvml]
 
 Without --steps it goes on until SIGTERM, and ends after the next line. FILE gets a line "STEP DIGEST" every
 STEPS_A_LINE steps, the digest of all weights and of the optimizer's state.
 """
 
 import argparse
+import ctypes
 import hashlib
 import signal
 
@@ -70,16 +71,38 @@ class Trainer:
         return digest.hexdigest()
 
 
+class Nvml:
+    """NVML, opened once and asked again and again, as monitoring does."""
+
+    def __init__(self):
+        self.library = ctypes.CDLL("libnvidia-ml.so.1")
+        self.check(self.library.nvmlInit_v2())
+
+    def check(self, result):
+        if result != 0:
+            raise SystemExit(f"NVML: error {result}")
+
+    def ask(self):
+        count = ctypes.c_uint()
+        device = ctypes.c_void_p()
+        memory = (ctypes.c_ulonglong * 3)()
+        self.check(self.library.nvmlDeviceGetCount_v2(ctypes.byref(count)))
+        self.check(self.library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(device)))
+        self.check(self.library.nvmlDeviceGetMemoryInfo(device, memory))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--lines", required=True)
     parser.add_argument("--steps", type=int, default=1 << 30)
     parser.add_argument("--workers", type=int, default=0)
     parser.add_argument("--width", type=int, default=1024)
+    parser.add_argument("--nvml", action="store_true")
     options = parser.parse_args()
     told_to_end = []
     signal.signal(signal.SIGTERM, lambda *_: told_to_end.append(True))
     torch.use_deterministic_algorithms(True)
+    nvml = Nvml() if options.nvml else None
     trainer = Trainer(options.width)
     loader = torch.utils.data.DataLoader(Batches(options.width), batch_size=None,
                                          num_workers=options.workers, pin_memory=options.workers > 0)
@@ -88,6 +111,8 @@ def main():
             trainer.input.copy_(batch, non_blocking=True)
             trainer.graph.replay()
             if step % STEPS_A_LINE == 0:
+                if nvml:
+                    nvml.ask()
                 print(step, trainer.digest(), file=lines, flush=True)
                 if told_to_end or step >= options.steps:
                     break
