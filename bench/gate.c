@@ -265,10 +265,23 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-struct pair {
-	double without;
-	double with;
+struct figures {
+	double median;
+	double least;
+	double most;
 };
+
+struct pair {
+	struct figures without;
+	struct figures with;
+};
+
+static struct figures figures_of(double *figures)
+{
+	qsort(figures, RUNS, sizeof(figures[0]), compare);
+	return (struct figures){
+		.median = figures[RUNS / 2], .least = figures[0], .most = figures[RUNS - 1]};
+}
 
 static struct pair pair_of(const char *name, const char *path)
 {
@@ -281,19 +294,17 @@ static struct pair pair_of(const char *name, const char *path)
 				_exit(1);
 		}
 	}
-	for (int with = 0; with < 2; with++)
-		qsort(figures[with], RUNS, sizeof(figures[with][0]), compare);
-	return (struct pair){.without = figures[0][RUNS / 2], .with = figures[1][RUNS / 2]};
+	return (struct pair){.without = figures_of(figures[0]), .with = figures_of(figures[1])};
 }
 
 /* Whether no more was added than that. */
 static bool added_print(const char *what, const char *name, double limit_ns)
 {
 	struct pair pair = pair_of(name, beside("", NULL_LIBCUDA));
-	double added = pair.with - pair.without;
+	double added = pair.with.median - pair.without.median;
 
 	(void)printf("%s: without %.2f ns with %.2f ns added %.2f ns a call, limit %.0f ns: %s\n",
-		     what, pair.without, pair.with, added, limit_ns,
+		     what, pair.without.median, pair.with.median, added, limit_ns,
 		     added <= limit_ns ? "kept" : "exceeded");
 	(void)fflush(stdout);
 	return added <= limit_ns;
@@ -303,8 +314,11 @@ static void loop_print(const char *path)
 {
 	struct pair pair = pair_of("loop", path);
 
-	(void)printf("launch loop: without %.0f ns with %.0f ns a launch, ratio %.4f, over %s\n",
-		     pair.without, pair.with, pair.with / pair.without, path);
+	(void)printf(
+		"launch loop: without %.0f ns (%.0f to %.0f) with %.0f ns (%.0f to %.0f) a launch, "
+		"ratio %.4f, over %s\n",
+		pair.without.median, pair.without.least, pair.without.most, pair.with.median,
+		pair.with.least, pair.with.most, pair.with.median / pair.without.median, path);
 }
 
 int main(int argument_count, char **arguments)
