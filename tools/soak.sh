@@ -20,7 +20,7 @@ sanitized() {
 	STASIS_TEST_WHOLE=1 STASIS_TEST_TIMEOUT_SCALE=120 STASIS_TEST_SANITIZER=${sanitizers%%,*} \
 		ASAN_OPTIONS=detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1 \
 		UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-		TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 \
+		TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1:atexit_sleep_ms=20 \
 		"$@" "$ROOT/tests/run" --build-dir "$ROOT/$folder" --test "$tests"
 }
 
