@@ -173,6 +173,26 @@ static int standings_check(const struct stasis_group *group, struct stasis_error
 	return 0;
 }
 
+/* Whether all of them run: somebody else has resumed them meanwhile. */
+static bool are_running(const struct stasis_lib_group_work *work, const struct resume *resume)
+{
+	CLEANUP(free) struct stasis_wire_control *control = calloc(1, sizeof(*control));
+
+	for (size_t i = 0; control && i < resume->pids.count; i++) {
+		CUprocessState state = CU_PROCESS_STATE_FAILED;
+		bool is_participant = false;
+
+		if (work->hands.driver.cuCheckpointProcessGetState(resume->pids.items[i], &state) !=
+			    CUDA_SUCCESS ||
+		    state != CU_PROCESS_STATE_RUNNING ||
+		    stasis_lib_control_read(resume->pids.items[i], &is_participant, control,
+					    NULL) != 0 ||
+		    (is_participant && stasis_lib_control_is_armed(control)))
+			return false;
+	}
+	return control != NULL;
+}
+
 static int group_rebuild(struct stasis_lib_group_work *work, const struct resume *resume,
 			 struct stasis_error *err)
 {
@@ -198,7 +218,8 @@ static int group_rebuild(struct stasis_lib_group_work *work, const struct resume
 	if (stasis_id_random(&plan.operation, err) != 0)
 		return -1;
 	if (stasis_group_open(&group, &plan, err) != 0 || standings_check(&group, err) != 0) {
-		stasis_error_worsen(err, STASIS_SUSPENDED);
+		if (!are_running(work, resume))
+			stasis_error_worsen(err, STASIS_SUSPENDED);
 		return -1;
 	}
 	result = stasis_group_rebuild(&group, &options, &fate, err);

@@ -47,6 +47,15 @@ static int options_check(const struct stasis_suspend_options *options, struct st
 	return 0;
 }
 
+static bool has_control_character(const char *text)
+{
+	for (const char *at = text; *at; at++) {
+		if ((unsigned char)*at < 0x20 || *at == 0x7f)
+			return true;
+	}
+	return false;
+}
+
 /* The path as anybody can use it, from any folder. */
 static int path_settle(struct suspend *suspend, struct stasis_error *err)
 {
@@ -67,6 +76,10 @@ static int path_settle(struct suspend *suspend, struct stasis_error *err)
 	}
 	if (length < 0 || length >= (int)sizeof(suspend->image_path))
 		return stasis_fail(err, STASIS_USAGE, "suspend: the path of the image is too long");
+	if (has_control_character(suspend->image_path))
+		return stasis_fail(err, STASIS_USAGE,
+				   "suspend: the path of the image has a control character in it, "
+				   "which no journal takes; name one without");
 	return 0;
 }
 

@@ -58,7 +58,7 @@ expect_error "is suspended, in capture"
 expect_ring_goes_on
 [ -d image ] || fail "expected the image to stay"
 run_limited "$stasis" resume image
-expect_status 3
+expect_status 1
 expect_error "no capture that could be resumed"
 expect_ring_goes_on
 
@@ -81,6 +81,9 @@ expect_error "image"
 run_limited "$stasis" suspend --to missing/image "${pids[@]}"
 expect_status 1
 expect_error "missing"
+run_limited "$stasis" suspend --to $'im\nage' "${pids[@]}"
+expect_status 2
+expect_error "control character"
 run_limited "$stasis" suspend --assume-memory 1M "${pids[@]}"
 expect_status 1
 expect_error "--assume-memory"
