@@ -153,10 +153,11 @@ int stasis_lib_channel_receive(int fd, struct stasis_lib_record *ret_record, boo
 {
 	ssize_t count;
 
+	/* A child that ends without having read our word to it resets the connection; what it said waits behind that. */
 	do {
 		count = recv(fd, ret_record, sizeof(*ret_record), 0);
-	} while (count < 0 && errno == EINTR);
-	if (count < 0 && errno != ECONNRESET)
+	} while (count < 0 && (errno == EINTR || errno == ECONNRESET));
+	if (count < 0)
 		return stasis_fail_errno(err, STASIS_INTERNAL, "receive from the worker");
 	if (count > 0 && (size_t)count != sizeof(*ret_record))
 		return stasis_fail(err, STASIS_INTERNAL, "a record of the worker has %zd bytes",
