@@ -8,6 +8,8 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "group/journal.h"
+#include "image/image.h"
+#include "lib/control_file.h"
 #include "lib/group_work.h"
 #include "lib/memory_dir.h"
 
@@ -85,6 +87,47 @@ static int nobody_left(struct stasis_lib_channel *channel, struct stasis_journal
 	return stasis_journal_remove(journal, err);
 }
 
+static bool is_suspended(const struct stasis_driver *driver,
+			 const struct stasis_image_process *process)
+{
+	CLEANUP(free) struct stasis_wire_control *control = calloc(1, sizeof(*control));
+	CUprocessState state = CU_PROCESS_STATE_RUNNING;
+	bool is_participant = false;
+
+	if (!stasis_lib_process_lives(process->pid, process->start_ticks))
+		return false;
+	if (driver->cuCheckpointProcessGetState(process->pid, &state) == CUDA_SUCCESS &&
+	    state != CU_PROCESS_STATE_RUNNING)
+		return true;
+	return control &&
+	       stasis_lib_control_read(process->pid, &is_participant, control, NULL) == 0 &&
+	       is_participant && stasis_lib_control_is_armed(control);
+}
+
+/*
+ * A capture that has no journal had not taken anything apart, or is finished; a resume without one had not begun, or is
+ * finished. The processes of the image, where there is one, tell which.
+ */
+static enum stasis_group_fate fate_find(const struct stasis_driver *driver,
+					const struct stasis_lib_group_recovery *recovery)
+{
+	const struct stasis_image_open_options options = {.is_trusted = true};
+	CLEANUP(image) struct stasis_image *image = NULL;
+	const struct stasis_image_manifest *manifest;
+
+	if (!recovery->image_path ||
+	    stasis_image_open(recovery->image_path, &options, &image, NULL) != 0)
+		return STASIS_GROUP_RUNNING;
+	manifest = stasis_image_manifest(image);
+	if (!stasis_id_equal(&manifest->capture_id, recovery->capture))
+		return STASIS_GROUP_RUNNING;
+	for (size_t i = 0; i < manifest->process_count; i++) {
+		if (is_suspended(driver, &manifest->processes[i]))
+			return STASIS_GROUP_SUSPENDED;
+	}
+	return STASIS_GROUP_RUNNING;
+}
+
 int stasis_lib_group_recover_run(struct stasis_lib_channel *channel, void *argument,
 				 struct stasis_error *err)
 {
@@ -100,12 +143,12 @@ int stasis_lib_group_recover_run(struct stasis_lib_channel *channel, void *argum
 	stasis_lib_phase_enter(channel, STASIS_LIB_RESCUE);
 	if (stasis_journal_read(recovery->journal_path, &is_there, &journal, err) != 0)
 		return -1;
-	if (!is_there) {
-		recovered_tell(channel, recovery->was_suspended ? STASIS_GROUP_SUSPENDED
-								: STASIS_GROUP_RUNNING);
+	result = stasis_lib_group_work_init(&work, channel, err);
+	if (result == 0 && !is_there) {
+		recovered_tell(channel, fate_find(&work.hands.driver, recovery));
+		stasis_lib_group_work_fini(&work);
 		return 0;
 	}
-	result = stasis_lib_group_work_init(&work, channel, err);
 	if (result == 0)
 		result = survivors_list(&journal, &pids, err);
 	if (result == 0)

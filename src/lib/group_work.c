@@ -112,7 +112,8 @@ static int lost_recover(const struct stasis_lib_watch *watch,
 	struct stasis_lib_group_recovery recovery = {
 		.journal_path = path,
 		.keeper_fd = task->keeper_fd,
-		.was_suspended = task->was_suspended,
+		.image_path = task->image_path,
+		.capture = task->capture,
 		.verify = STASIS_REBUILD_VERIFY_LOADING,
 	};
 	struct stasis_lib_watch recovery_watch = *watch;

@@ -46,8 +46,10 @@ NODISCARD int stasis_lib_pids_add(struct stasis_lib_pids *pids, int32_t pid,
 /* What to do for a group whose coordinator was lost: `argument` of stasis_lib_group_recover_run. */
 struct stasis_lib_group_recovery {
 	const char *journal_path;
-	int keeper_fd;      /* where duplicates of the descriptors wait; -1: nowhere */
-	bool was_suspended; /* where there is no journal, nothing was changed: what they were before */
+	int keeper_fd; /* where duplicates of the descriptors wait; -1: nowhere */
+	/* Where there is no journal any more, or was none yet: this image's processes show what they are. NULL: none */
+	const char *image_path;
+	const struct stasis_id *capture; /* that the image must be of */
 	enum stasis_rebuild_verify verify;
 };
 
@@ -59,7 +61,7 @@ struct stasis_lib_group_task {
 	void *argument;
 	const struct stasis_id *capture;
 	int keeper_fd;
-	bool was_suspended;
+	const char *image_path;
 };
 
 /*

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/fault.h"
 #include "base/process_tree.h"
 #include "lib/control_file.h"
 #include "lib/group_work.h"
@@ -237,6 +238,7 @@ static int resume_run(struct stasis_lib_channel *channel, void *argument, struct
 
 	if (result == 0)
 		result = group_rebuild(&work, resume, err);
+	(void)stasis_fault_point("group_end");
 	if (result == 0)
 		stasis_lib_event(&channel->sink, "resumed", "%zu", resume->pids.count);
 	stasis_lib_group_work_fini(&work);
@@ -258,7 +260,7 @@ static int resume_supervise(struct stasis_library *library, struct resume *resum
 		.argument = resume,
 		.capture = &resume->capture,
 		.keeper_fd = -1,
-		.was_suspended = true,
+		.image_path = resume->image_path,
 	};
 
 	return stasis_lib_group_supervise(&watch, &task, err);

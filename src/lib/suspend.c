@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/fault.h"
 #include "base/process.h"
 #include "driver/report.h"
 #include "group/capture.h"
@@ -227,6 +228,7 @@ static int suspend_run(struct stasis_lib_channel *channel, void *argument, struc
 
 	if (result == 0)
 		result = attempt_run(&work, suspend, &count, err);
+	(void)stasis_fault_point("group_end");
 	if (result == 0) {
 		stasis_lib_channel_fact(channel, STASIS_LIB_FACT_PUBLISHED, "");
 		stasis_lib_event(&channel->sink, "store", "native");
@@ -250,6 +252,7 @@ static int suspend_supervise(struct stasis_library *library, struct suspend *sus
 		.function = suspend_run,
 		.argument = suspend,
 		.capture = &suspend->capture,
+		.image_path = suspend->image_path,
 	};
 	int keeper[2];
 	int result;

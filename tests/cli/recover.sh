@@ -46,6 +46,40 @@ expect_status 1
 expect_ring_goes_on
 expect_no_trace
 
+# when all is done and only the word of it is missing: nothing is left to settle, and what they are is found out
+STASIS_FAULT=group_end=kill run_limited "$stasis" suspend --to image-end "${pids[@]}"
+expect_status 3
+expect_error "the processes are suspended; 'stasis resume' brings them back"
+expect_ring_stands
+STASIS_FAULT=group_end=kill run_limited "$stasis" resume image-end
+expect_status 1
+expect_error "the processes run"
+expect_ring_goes_on
+expect_no_trace
+
+# a word to the worker that it does not read any more loses nothing of what it has said
+STASIS_FAULT=group_end=stop "$stasis" suspend "${pids[@]}" >out 2>err &
+suspend=$!
+has_stopped_worker() {
+	worker=$(pgrep -P $suspend) && grep -q '^State:.T' "/proc/$worker/status"
+}
+wait_for has_stopped_worker
+kill -TERM $suspend
+# nobody tells when the supervisor has passed it on
+sleep 0.5
+kill -STOP $suspend
+kill -CONT "$worker"
+wait_for process_is_gone "$worker"
+kill -CONT $suspend
+wait $suspend
+status=$?
+expect_status 0
+expect_last_line "suspended=2"
+expect_no_error
+run_limited "$stasis" resume "${pids[@]}"
+expect_status 0
+expect_ring_goes_on
+
 # and a resume
 run_limited "$stasis" suspend "${pids[@]}"
 expect_status 0
