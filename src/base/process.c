@@ -134,6 +134,13 @@ bool stasis_process_parent(pid_t pid, pid_t *ret_parent)
 	return true;
 }
 
+bool stasis_process_is_stopped(pid_t pid)
+{
+	struct stat_fields fields = {0};
+
+	return stat_read(pid, &fields) && (fields.state == 'T' || fields.state == 't');
+}
+
 bool stasis_process_lives(pid_t pid, uint64_t start_ticks)
 {
 	struct stat_fields fields = {0};

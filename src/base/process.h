@@ -55,6 +55,9 @@ NODISCARD int stasis_process_take_descriptor(const struct stasis_process *proces
 /* 0: a process that has none here. False: nothing has this pid, or only a zombie. */
 NODISCARD bool stasis_process_parent(pid_t pid, pid_t *ret_parent);
 
+/* Whether a signal or a tracer has stopped its main thread, and with it, nearly always, all of it. */
+bool stasis_process_is_stopped(pid_t pid);
+
 /* Whether the process of this pid that began then still lives, and is no zombie. */
 bool stasis_process_lives(pid_t pid, uint64_t start_ticks);
 

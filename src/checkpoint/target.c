@@ -118,6 +118,12 @@ int stasis_target_open(const struct stasis_driver *driver, pid_t pid,
 	target.driver = driver;
 	if (stasis_process_open(pid, &target.process, err) != 0)
 		return -1;
+	/* The driver asks a thread of the process, and waits for its answer without limit. */
+	if (stasis_process_is_stopped(pid))
+		return stasis_fail(err, STASIS_REFUSED,
+				   "process %d is stopped, by a signal or a debugger, and cannot "
+				   "answer the driver; let it go on first (kill -CONT %d)",
+				   (int)pid, (int)pid);
 	if (!stasis_driver_has_checkpoint(driver))
 		return stasis_fail(err, STASIS_REFUSED, "process %d cannot be checkpointed: %s",
 				   (int)pid, stasis_driver_why_no_checkpoint(driver, why));

@@ -84,6 +84,11 @@ expect_error "missing"
 run_limited "$stasis" suspend --to $'im\nage' "${pids[@]}"
 expect_status 2
 expect_error "control character"
+kill -STOP "${pids[1]}"
+run_limited "$stasis" suspend "${pids[@]}"
+kill -CONT "${pids[1]}"
+expect_status 1
+expect_error "process ${pids[1]} is stopped"
 run_limited "$stasis" suspend --assume-memory 1M "${pids[@]}"
 expect_status 1
 expect_error "--assume-memory"
