@@ -165,7 +165,12 @@ static void read_config(void)
 		.is_persistent = env_number("STASIS_SIM_PERSISTENCE", 1, 0, 1) == 1,
 		.is_host_visible = env_number("STASIS_SIM_HOST_VISIBLE", 0, 0, 1) == 1,
 		.has_multicast = env_number("STASIS_SIM_MULTICAST", 1, 0, 1) == 1,
+		.is_mig = env_number("STASIS_SIM_MIG", 0, 0, 1) == 1,
+		.compute_mode = env_number("STASIS_SIM_COMPUTE_MODE", 0, 0, 3),
 	};
+	/* There was a mode 1, which drivers have no more. */
+	if (config.compute_mode == 1)
+		sim_die("STASIS_SIM_COMPUTE_MODE=1 is none of 0, 2, 3");
 	if (config.memory_bytes < 1ULL << 20)
 		sim_die("STASIS_SIM_MEMORY must be 1M at least");
 	read_breaks();

@@ -14,6 +14,8 @@
  *     STASIS_SIM_PERSISTENCE    0: a restore needs a live process that called cuInit (default 1)
  *     STASIS_SIM_HOST_VISIBLE   1: the CPU may touch device memory, for debugging
  *     STASIS_SIM_MULTICAST      0: the GPUs have no multicast
+ *     STASIS_SIM_COMPUTE_MODE   0: default; 2: prohibited; 3: exclusive process
+ *     STASIS_SIM_MIG            1: each GPU is a MIG instance
  *     STASIS_SIM_BREAK          names of breaks.h and answers.h, separated by commas
  *     STASIS_SIM_FAULT, _PROCESS, _WHEN, _ONCE     see fault.h
  *     STASIS_SIM_LOG            see log.h
@@ -35,6 +37,8 @@ struct sim_config {
 	bool is_persistent;
 	bool is_host_visible;
 	bool has_multicast;
+	bool is_mig;
+	int compute_mode; /* a CUcomputemode */
 };
 
 /* Any thread; the first call reads the environment. */

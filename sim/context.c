@@ -69,12 +69,26 @@ static bool has_context(int device)
 	return false;
 }
 
+/* Whoever has a context on a GPU has memory of it. */
+static CUresult mode_check(int physical)
+{
+	uint64_t used_bytes = sim_machine_total_bytes(physical) - sim_machine_free_bytes(physical);
+	int mode = sim_config()->compute_mode;
+
+	if (mode == CU_COMPUTEMODE_PROHIBITED || (mode == CU_COMPUTEMODE_EXCLUSIVE_PROCESS &&
+						  used_bytes > sim_machine_own_bytes(physical)))
+		return CUDA_ERROR_DEVICE_UNAVAILABLE;
+	return CUDA_SUCCESS;
+}
+
 /* A context takes memory of its device for as long as it lives. */
 static CUresult context_start(struct sim_context *context)
 {
 	int physical = sim_core.devices[context->device].physical;
 	CUresult result = sim_context_error(context);
 
+	if (result == CUDA_SUCCESS)
+		result = mode_check(physical);
 	if (result == CUDA_SUCCESS)
 		result = sim_machine_take(physical, sim_config()->context_bytes);
 	if (result != CUDA_SUCCESS)

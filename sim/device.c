@@ -136,24 +136,27 @@ void sim_device_uuid(int physical, CUuuid *ret_uuid)
 		ret_uuid->bytes[14] = (char)(getpid() & 0x7f);
 }
 
-static CUresult device_uuid(CUuuid *ret_uuid, CUdevice device)
+/* The older form tells the whole GPU, the newer one a MIG instance of it. */
+static CUresult device_uuid(CUuuid *ret_uuid, CUdevice device, bool is_instance)
 {
 	if (ret_uuid == NULL)
 		return CUDA_ERROR_INVALID_VALUE;
 	if (!sim_device_valid(device))
 		return CUDA_ERROR_INVALID_DEVICE;
 	sim_device_uuid(sim_core.devices[device].physical, ret_uuid);
+	if (is_instance && sim_config()->is_mig)
+		ret_uuid->bytes[0] = (char)~ret_uuid->bytes[0];
 	return CUDA_SUCCESS;
 }
 
 SIM_API CUresult cuDeviceGetUuid(CUuuid *ret_uuid, CUdevice device)
 {
-	return SIM_CALL_LOCKED(SIM_CALL_PURE, SIM_NEEDS_INIT, device_uuid(ret_uuid, device));
+	return SIM_CALL_LOCKED(SIM_CALL_PURE, SIM_NEEDS_INIT, device_uuid(ret_uuid, device, false));
 }
 
 SIM_API CUresult cuDeviceGetUuid_v2(CUuuid *ret_uuid, CUdevice device)
 {
-	return SIM_CALL_LOCKED(SIM_CALL_PURE, SIM_NEEDS_INIT, device_uuid(ret_uuid, device));
+	return SIM_CALL_LOCKED(SIM_CALL_PURE, SIM_NEEDS_INIT, device_uuid(ret_uuid, device, true));
 }
 
 static CUresult total_memory(size_t *ret_bytes, CUdevice device)
@@ -181,6 +184,8 @@ static int attribute_value(const struct attribute *attribute)
 		return 0;
 	if (attribute->attribute == CU_DEVICE_ATTRIBUTE_WARP_SIZE && sim_breaks("device_shape"))
 		return 64;
+	if (attribute->attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_MODE)
+		return sim_config()->compute_mode;
 	return attribute->value;
 }
 

@@ -16,6 +16,7 @@
 #include "group/foreign.h"
 #include "group/held.h"
 #include "group/native.h"
+#include "group/obstacles.h"
 #include "group/shared.h"
 
 /* The least that is accepted of a participant that gives memory up or takes it back, and of its pages. */
@@ -55,7 +56,9 @@ static int look(struct stasis_capture *capture, struct stasis_error *err)
 	struct stasis_group *group = capture->group;
 
 	stasis_topology_free(&group->topology);
-	if (stasis_group_inspect(group, &group->topology, err) != 0)
+	if (stasis_group_inspect(group, &group->topology, err) != 0 ||
+	    stasis_topology_assemble(&group->topology, err) != 0 ||
+	    stasis_census_creators(group, err) != 0)
 		return -1;
 	return stasis_topology_check(&group->topology, err);
 }
@@ -71,12 +74,15 @@ static int outsiders_check(struct stasis_capture *capture, struct stasis_error *
 					 releases_memory, err) != 0)
 			return -1;
 	}
+	if (stasis_obstacles_check_descriptors(group, err) != 0)
+		return -1;
 	return stasis_census_check(group, err);
 }
 
 static int inspect(struct stasis_capture *capture, struct stasis_error *err)
 {
 	if (begin(capture, STASIS_GROUP_INSPECT, err) != 0 ||
+	    stasis_obstacles_check(capture->group, err) != 0 ||
 	    stasis_group_introduce(capture->group, err) != 0 || look(capture, err) != 0)
 		return -1;
 	return outsiders_check(capture, err);

@@ -100,8 +100,8 @@ static int records_ask(struct stasis_group *group, pid_t pid, struct stasis_wire
 		      : 0;
 }
 
-/* It runs under another release's interposer, which need not understand what it is asked. */
-static bool is_of_other_release(const struct stasis_group *group, pid_t pid)
+/* What a process says of itself as a participant, without being asked. The caller frees it; NULL: it is none. */
+static struct stasis_wire_control *control_take(pid_t pid)
 {
 	CLEANUP(process) struct stasis_process process = STASIS_PROCESS_EMPTY;
 	CLEANUP(free) struct stasis_wire_control *control = calloc(1, sizeof(*control));
@@ -111,6 +111,16 @@ static bool is_of_other_release(const struct stasis_group *group, pid_t pid)
 	if (!control || stasis_process_open(pid, &process, NULL) != 0 ||
 	    stasis_wire_control_take(pid, process.pidfd, &is_one, control, &door_fd, NULL) != 0 ||
 	    !is_one)
+		return NULL;
+	return ptr_steal(&control);
+}
+
+/* It runs under another release's interposer, which need not understand what it is asked. */
+static bool is_of_other_release(const struct stasis_group *group, pid_t pid)
+{
+	CLEANUP(free) struct stasis_wire_control *control = control_take(pid);
+
+	if (!control)
 		return false;
 	for (uint32_t i = 0; i < group->topology.member_count; i++) {
 		if (strcmp(group->topology.members[i].build, control->build) == 0)
@@ -153,18 +163,20 @@ static int participant_ask(struct stasis_group *group, pid_t pid, struct stasis_
 	}
 }
 
-int stasis_census_check(struct stasis_group *group, struct stasis_error *err)
-{
-	struct dirent *entry;
-	int result = 0;
-	DIR *dir;
+/* ---- all on this machine ---- */
 
-	if (group->topology.object_count == 0)
-		return 0;
-	dir = opendir("/proc");
+typedef int look_function(struct stasis_group *group, pid_t pid, struct stasis_error *err);
+
+/* Looks at every participant that is not of the group. */
+static int outsiders_each(struct stasis_group *group, look_function *function,
+			  struct stasis_error *err)
+{
+	CLEANUP(dir) DIR *dir = opendir("/proc");
+	struct dirent *entry;
+
 	if (!dir)
 		return stasis_fail_errno(err, STASIS_REFUSED, "read /proc");
-	while (result == 0 && (entry = stasis_dir_next(dir)) != NULL) {
+	while ((entry = stasis_dir_next(dir)) != NULL) {
 		uint64_t pid = 0;
 
 		if (entry->d_name[0] < '1' || entry->d_name[0] > '9' ||
@@ -172,8 +184,48 @@ int stasis_census_check(struct stasis_group *group, struct stasis_error *err)
 		    is_of_group(group, (pid_t)pid) || (pid_t)pid == getpid() ||
 		    !is_participant((pid_t)pid))
 			continue;
-		result = participant_ask(group, (pid_t)pid, err);
+		if (function(group, (pid_t)pid, err) != 0)
+			return -1;
 	}
-	(void)closedir(dir);
-	return result;
+	return 0;
+}
+
+int stasis_census_check(struct stasis_group *group, struct stasis_error *err)
+{
+	return group->topology.object_count > 0 ? outsiders_each(group, participant_ask, err) : 0;
+}
+
+static int creator_check(struct stasis_group *group, pid_t pid, struct stasis_error *err)
+{
+	CLEANUP(free) struct stasis_wire_control *control = control_take(pid);
+	char name[STASIS_PROCESS_NAME_BYTES];
+
+	for (uint32_t i = 0; control && i < group->topology.object_count; i++) {
+		const struct stasis_group_object *object = &group->topology.objects[i];
+		const struct stasis_member *holder = object->holders[0].member;
+
+		if (!stasis_id_equal(&object->creator, &control->participant))
+			continue;
+		stasis_process_name(pid, name);
+		return stasis_fail(err, STASIS_REFUSED,
+				   "process %d (%s) made GPU memory that process %d (%s) shares, "
+				   "and is not among those named; name every process that shares "
+				   "memory with them",
+				   (int)pid, name, (int)holder->pid, holder->name);
+	}
+	return 0;
+}
+
+static bool has_foreign_creator(const struct stasis_group *group)
+{
+	for (uint32_t i = 0; i < group->topology.object_count; i++) {
+		if (!stasis_group_find(group, &group->topology.objects[i].creator))
+			return true;
+	}
+	return false;
+}
+
+int stasis_census_creators(struct stasis_group *group, struct stasis_error *err)
+{
+	return has_foreign_creator(group) ? outsiders_each(group, creator_check, err) : 0;
 }

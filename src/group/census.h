@@ -16,4 +16,10 @@
  */
 NODISCARD int stasis_census_check(struct stasis_group *group, struct stasis_error *err);
 
+/*
+ * Refuses, naming it, a participant outside the group that made an object of the group's topology, which need not have
+ * been checked. One that is not on this machine, or has ended, is left to stasis_topology_check().
+ */
+NODISCARD int stasis_census_creators(struct stasis_group *group, struct stasis_error *err);
+
 #endif

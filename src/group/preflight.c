@@ -1,6 +1,6 @@
 /*
- * What a capture needs is looked at and set aside before anything is touched: states, contexts, ring and threads, room
- * on the disk and in host memory. What does not fit is refused here, where all programs still run.
+ * What a capture needs is looked at and set aside before anything is touched: contexts, ring and threads, room on the
+ * disk and in host memory. What does not fit is refused here, where all programs still run.
  */
 
 #include <inttypes.h>
@@ -16,25 +16,6 @@
 
 /* Leaves the machine something to live on. */
 #define MEMORY_MARGIN_BYTES (64 * STASIS_MIB)
-
-/* One that is not RUNNING was put aside by somebody else, and is left so. */
-static int states_check(const struct stasis_group *group, struct stasis_error *err)
-{
-	for (size_t i = 0; i < group->count; i++) {
-		const struct stasis_group_process *process = &group->processes[i];
-		CUprocessState state = CU_PROCESS_STATE_FAILED;
-
-		if (stasis_target_state(&process->target, &state, err) != 0)
-			return -1;
-		if (state != CU_PROCESS_STATE_RUNNING)
-			return stasis_fail(err, STASIS_REFUSED,
-					   "process %d (%s) is %s already: somebody else has put "
-					   "it aside, and it is left so",
-					   (int)process->target.process.pid, process->name,
-					   stasis_target_state_name(state));
-	}
-	return 0;
-}
 
 static int gpu_add(struct stasis_capture *capture, const struct stasis_gpu *gpu,
 		   struct stasis_error *err)
@@ -134,7 +115,8 @@ static int disk_check(struct stasis_capture *capture, uint64_t content_bytes,
 	if (free_bytes >= content_bytes || free_bytes + reserved_bytes >= content_bytes)
 		return 0;
 	return stasis_fail(err, STASIS_REFUSED,
-			   "the shared memory takes %s, and the file system of '%s' has %s left",
+			   "the shared memory takes %s, and the file system of '%s' has %s left; "
+			   "--to names a place elsewhere",
 			   stasis_format_bytes(content_bytes, need, sizeof(need)),
 			   capture->options->image_path,
 			   stasis_format_bytes(free_bytes, free_text, sizeof(free_text)));
@@ -203,8 +185,7 @@ int stasis_capture_preflight(struct stasis_capture *capture, struct stasis_error
 	uint64_t content_bytes = stasis_capture_content_bytes(&capture->group->topology);
 
 	if (watch->begin(watch->data, STASIS_GROUP_PREFLIGHT, err) != 0 ||
-	    states_check(capture->group, err) != 0 || engine_make(capture, err) != 0 ||
-	    memory_check(capture, content_bytes, err) != 0 ||
+	    engine_make(capture, err) != 0 || memory_check(capture, content_bytes, err) != 0 ||
 	    stasis_image_writer_open(capture->options->image_path, &capture->options->origin,
 				     &capture->writer, err) != 0)
 		return -1;

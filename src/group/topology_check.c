@@ -249,14 +249,17 @@ int stasis_topology_check_object(const struct stasis_topology *topology,
 				 const struct stasis_group_object *object, struct stasis_error *err)
 {
 	const struct stasis_member *holder = object->holders[0].member;
+	char creator[STASIS_ID_TEXT_BYTES];
 
 	if (object->bytes == 0)
 		return stasis_topology_refuse(err, holder, &object->id, "it is of 0 bytes");
 	if (!creator_find(topology, &object->creator))
 		return stasis_topology_refuse(
 			err, holder, &object->id,
-			"the process that made this memory is not among those named; name every "
-			"process that shares memory with them");
+			"participant %s, which made this memory, is not among those named, or has "
+			"ended; name every process that shares memory with them, or have this one "
+			"let go of what is left of one that has ended",
+			stasis_id_format(&object->creator, creator));
 	if (holders_check(object, err) != 0)
 		return -1;
 	return object->is_multicast ? stasis_topology_check_multicast(object, err) : 0;

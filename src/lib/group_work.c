@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -56,6 +57,17 @@ static void durable_pass(void *data)
 	stasis_lib_channel_fact(work->hands.channel, STASIS_LIB_FACT_DURABLE, "");
 }
 
+/* Every allocation that is shared takes some; what even the hard limit does not allow is refused later, by its number. */
+static void descriptors_allow(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	(void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 int stasis_lib_group_work_init(struct stasis_lib_group_work *work,
 			       struct stasis_lib_channel *channel, struct stasis_error *err)
 {
@@ -69,6 +81,7 @@ int stasis_lib_group_work_init(struct stasis_lib_group_work *work,
 		.durable = durable_pass,
 		.data = work,
 	};
+	descriptors_allow();
 	if (stasis_driver_open(NULL, &work->hands.driver, err) != 0)
 		return -1;
 	stasis_lib_calls_note(&work->hands.driver, channel->call_word);

@@ -22,7 +22,8 @@ worker_has_stopped() {
 ring_start 4
 expect_ring_goes_on
 run_limited "$stasis" suspend "${pids[@]:0:3}"
-expect_refused 1 "name every process that shares memory with"
+expect_refused 1 "process ${pids[3]} (share_ring) made GPU memory that process "
+expect_error "name every process that shares memory with"
 run_limited "$stasis" suspend "${pids[@]}"
 expect_status 0
 expect_line "suspended=4"

@@ -1,7 +1,7 @@
 /*
  * Description: memory of a killed process is free again; a restore without room loses the process; one
  * onto the other GPU needs every pair, and moves what the process takes; without persistence a restore
- * needs another process that called cuInit.
+ * needs another process that called cuInit; compute modes and MIG are as the environment says.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -123,6 +123,41 @@ static void without_persistence(int fd, void *argument)
 	t_child_join(&other);
 }
 
+/* A context beside another process's, or any, as the compute mode has it; and identities of MIG instances. */
+static void modes(int fd, void *mode)
+{
+	CUcontext context = NULL;
+	CUuuid whole;
+	CUuuid instance;
+	int told = 0;
+
+	(void)fd;
+	T_SYS(setenv("STASIS_SIM_COMPUTE_MODE", mode, 1));
+	T_SYS(setenv("STASIS_SIM_MIG", "1", 1));
+	t_init_only();
+	T_OK(cuDeviceGetAttribute(&told, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, 0));
+	T_EQ(told, *(const char *)mode - '0');
+	T_IS(cuDevicePrimaryCtxRetain(&context, 0), CUDA_ERROR_DEVICE_UNAVAILABLE);
+	if (told == CU_COMPUTEMODE_EXCLUSIVE_PROCESS)
+		T_OK(cuDevicePrimaryCtxRetain(&context, 1));
+	T_OK(cuDeviceGetUuid(&whole, 0));
+	T_OK(cuDeviceGetUuid_v2(&instance, 0));
+	T_TRUE(memcmp(&whole, &instance, sizeof(whole)) != 0);
+}
+
+static void compute_modes(void)
+{
+	static char prohibited[] = "2";
+	static char exclusive[] = "3";
+	struct t_child other = start(&small);
+	struct t_child child = t_child_start(modes, exclusive);
+
+	t_child_join(&child);
+	t_child_kill(&other);
+	child = t_child_start(modes, prohibited);
+	t_child_join(&child);
+}
+
 int main(void)
 {
 	uint64_t all_bytes = 256 * T_MIB;
@@ -132,6 +167,7 @@ int main(void)
 	T_SYS(setenv("STASIS_SIM_MEMORY", "256M", 1));
 	child = t_child_start(without_persistence, NULL);
 	t_child_join(&child);
+	compute_modes();
 	killed(all_bytes);
 	no_room();
 	other_gpu(all_bytes);

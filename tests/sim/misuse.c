@@ -103,6 +103,8 @@ int main(void)
 		{"STASIS_SIM_CONTEXT_BYTES", "some"},
 		{"STASIS_SIM_PERSISTENCE", "yes"},
 		{"STASIS_SIM_HOST_VISIBLE", "2"},
+		{"STASIS_SIM_COMPUTE_MODE", "1"},
+		{"STASIS_SIM_MIG", "2"},
 		{"STASIS_SIM_BREAK", "nothing_of_the_kind"},
 		{"STASIS_SIM_FAULT", "cuMemAlloc"},
 		{"STASIS_SIM_FAULT", "cuMemAlloc:0=UNKNOWN"},
