@@ -1,4 +1,4 @@
-"""A ring of programs that share memory (tests/workloads/share_ring.c) under `stasis run`, in a folder of its own.
+"""Programs that share memory (tests/workloads/share_ring.c, or share_random.c) under `stasis run`, in a folder of their own.
 
 What is wrong ends in a Failure; nothing here prints.
 """
@@ -13,7 +13,6 @@ import time
 BUILD = os.environ["STASIS_BUILD_DIR"]
 STASIS = os.path.join(BUILD, "src/cli/stasis")
 SIM_STATE = os.path.join(BUILD, "sim/sim-state")
-SHARE_RING = os.path.join(BUILD, "tests/workloads/share_ring")
 
 LIMIT_SECONDS = 60 * min(10, float(os.environ.get("STASIS_TEST_TIMEOUT_SCALE", "1")))
 BUSY_TRIES = 30
@@ -30,9 +29,10 @@ def is_of_others(code, text):
 
 
 class Ring:
-    """One run of share_ring in a folder of its own."""
+    """One run of a workload of several processes in a folder of its own."""
 
-    def __init__(self, processes, devices, multicast=False):
+    def __init__(self, processes, devices, multicast=False, program="share_ring", options=("--bytes", "2M")):
+        self.program = program
         self.folder = tempfile.mkdtemp(prefix="c-")
         self.env = dict(os.environ, STASIS_SIM_DEVICES=str(devices), TMPDIR=self.folder)
         for name, variable in (("sim", "STASIS_SIM_DIR"), ("run", "STASIS_RUNTIME_DIR"),
@@ -44,8 +44,8 @@ class Ring:
             self.env["ASAN_OPTIONS"] = self.env.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
         with open(self.path("ring.out"), "w", encoding="utf-8") as output:
             self.child = subprocess.Popen(
-                [STASIS, "run", "--", SHARE_RING, "--processes", str(processes), "--devices",
-                 str(devices), "--bytes", "2M", "--status", self.path("status"), "--ready",
+                [STASIS, "run", "--", os.path.join(BUILD, "tests/workloads", program), "--processes", str(processes),
+                 "--devices", str(devices), *options, "--status", self.path("status"), "--ready",
                  self.path("ready"), *(["--multicast"] if multicast else [])], env=self.env, stdout=output, stderr=subprocess.STDOUT)
         self.wait_for("the ring's first round", lambda: os.path.exists(self.path("ready")))
         with open(self.path("ready"), encoding="utf-8") as ready:
@@ -131,7 +131,7 @@ class Ring:
     def end(self):
         self.child.send_signal(signal.SIGTERM)
         code = self.child.wait(LIMIT_SECONDS)
-        if code != 0 or not re.search("^share_ring=passed ", self.output(), re.MULTILINE):
+        if code != 0 or not re.search(f"^{self.program}=passed ", self.output(), re.MULTILINE):
             raise Failure(f"the ring ended with {code}: {self.output()}")
         for name in ("run", "memory"):
             left = [os.path.join(folder, file) for folder, _, files in os.walk(self.path(name))
