@@ -123,29 +123,29 @@ void span_map(struct actor *actor)
 {
 	struct hold *holds[SLOTS_MAX] = {NULL};
 	struct span *span = span_free(actor);
+	unsigned count = 1 + draw(actor, SLOTS_MAX);
 	CUdeviceptr address;
 
 	if (!span || !hold_any(actor))
 		return;
-	*span = (struct span){.count = 1 + draw(actor, SLOTS_MAX)};
-	for (unsigned i = 0; i < span->count; i++) {
+	*span = (struct span){.count = count};
+	for (unsigned i = 0; i < count; i++) {
 		holds[i] = hold_any(actor);
-		T_TRUE(holds[i] != NULL);
 		span->slots[i].bytes = object_bytes(holds[i]->object);
 		span->bytes += span->slots[i].bytes;
 	}
 	T_OK(cuMemAddressReserve(&span->address, span->bytes, 0, 0, 0));
 	address = span->address;
-	for (unsigned i = 0; i < span->count; i++) {
+	for (unsigned i = 0; i < count; i++) {
 		span->slots[i].address = address;
 		address += span->slots[i].bytes;
 		slot_map(actor, &span->slots[i], holds[i]);
 	}
-	access_set(actor, span->slots, span->count, actor->device, WRITE);
-	for (unsigned i = 0; i < span->count; i++)
+	access_set(actor, span->slots, count, actor->device, WRITE);
+	for (unsigned i = 0; i < count; i++)
 		slot_begin(actor, &span->slots[i]);
 	if (draw(actor, 3) == 0)
-		access_set(actor, span->slots, span->count, actor->device, READ);
+		access_set(actor, span->slots, count, actor->device, READ);
 }
 
 /* ---- unmapping ---- */
